@@ -1,0 +1,64 @@
+# Everything a person or CI does with this repository is a target here.
+# `make run` and `make test` need nothing but Go.
+
+.DEFAULT_GOAL := help
+
+GO      ?= go
+# Extra arguments of `make test`, for example TESTFLAGS='-race -run Ledger'.
+TESTFLAGS ?=
+# Arguments of the commands, for example `make contract ARGS=-v`.
+ARGS    ?=
+
+TOOL     = $(GO) tool -modfile=tools.mod
+# The folders that hold Go code; dot folders are named because ./... skips them.
+GODIRS   = $(wildcard .ci cmd events functions infra localstack pkg)
+PACKAGES = ./... ./.ci/vuln
+
+.PHONY: help run demo test contract bench build fmt fmt-check vet lint vuln check
+
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## serve the whole stack on this machine (PORT, DATA_DIR, LANEKEEPER_CONFIG)
+	$(GO) run ./localstack/run $(ARGS)
+
+demo: ## play the burst test on a stack of its own and print the table
+	$(GO) run ./cmd/demo $(ARGS)
+
+test: ## run every test that needs no server beyond what it starts itself
+	$(GO) test $(TESTFLAGS) $(PACKAGES)
+
+contract: ## hold the HTTP API to its contract (BASE_URL, or a stack of its own)
+	$(GO) run ./cmd/contract $(ARGS)
+
+bench: ## measure decision, handler, the whole road, and units per task
+	$(GO) run ./cmd/bench $(ARGS)
+
+build: ## build the arm64 Lambda packages into build/<function>.zip
+	$(GO) run ./functions/internal/pack -o build $(ARGS)
+
+fmt: ## format the Go code
+	gofmt -w $(GODIRS)
+
+fmt-check: ## fail when Go code is not formatted
+	@files="$$(gofmt -l $(GODIRS))" || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted (run make fmt):"; echo "$$files"; exit 1; fi
+
+vet: ## run go vet
+	$(GO) vet $(PACKAGES)
+
+lint: ## run the pinned golangci-lint (.golangci.yml); the first run builds it
+	$(TOOL) golangci-lint run $(PACKAGES)
+
+vuln: ## look for known vulnerabilities in what the code calls
+	$(GO) run ./.ci/vuln
+
+check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo
+	@.ci/step fmt-check
+	@.ci/step vet
+	@.ci/step lint
+	@.ci/step vuln
+	@.ci/step test
+	@.ci/step contract
+	@.ci/step demo
+	@echo "check: passed"

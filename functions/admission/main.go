@@ -1,0 +1,28 @@
+// The admission function.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/lanekeeper/lanekeeper/pkg/awsboot"
+)
+
+func main() {
+	if err := run(context.Background(), os.Getenv); err != nil {
+		fmt.Fprintln(os.Stderr, "admission:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, getenv awsboot.Getenv) error {
+	handle, err := awsboot.Admission(ctx, getenv)
+	if err != nil {
+		return err
+	}
+	lambda.StartWithOptions(handle, lambda.WithContext(ctx))
+	return nil
+}

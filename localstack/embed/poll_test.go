@@ -1,0 +1,171 @@
+package embed
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/queue"
+)
+
+// pollDB has a clock that stands still until moved, and tells when a long poll
+// goes to sleep.
+func pollDB(t *testing.T) (db *DB, now *atomic.Int64, asleep chan struct{}) {
+	t.Helper()
+	now = &atomic.Int64{}
+	now.Store(1_700_000_000_000)
+	db, err := Open(filepath.Join(t.TempDir(), "db"), Options{Now: func() time.Time { return time.UnixMilli(now.Load()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if err := db.Queues().Create(t.Context(), "q", QueueConfig{Visibility: 10 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	asleep = make(chan struct{}, 100)
+	db.queues.polling = func() { asleep <- struct{}{} }
+	return db, now, asleep
+}
+
+func TestLongPollSleepsUntilWoken(t *testing.T) {
+	for name, wake := range map[string]func(t *testing.T, q *Queues, handle string, move func(time.Duration)){
+		"send": func(t *testing.T, q *Queues, _ string, _ func(time.Duration)) {
+			if err := q.Send(t.Context(), "q", queue.Outgoing{Body: "new"}); err != nil {
+				t.Error(err)
+			}
+		},
+		"visibility ends": func(_ *testing.T, _ *Queues, _ string, move func(time.Duration)) { move(10 * time.Second) },
+		"given back": func(t *testing.T, q *Queues, handle string, _ func(time.Duration)) {
+			if err := q.ChangeVisibility(t.Context(), "q", handle, 0); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, now, asleep := pollDB(t)
+			q := db.Queues()
+			if err := q.Send(t.Context(), "q", queue.Outgoing{Body: "old"}); err != nil {
+				t.Fatal(err)
+			}
+			held, err := q.Receive(t.Context(), "q", 1, 0, 0)
+			if err != nil || len(held) != 1 {
+				t.Fatal(held, err)
+			}
+			got := make(chan []queue.Message, 1)
+			go func() {
+				messages, err := q.Receive(t.Context(), "q", 1, queue.MaxWait, 0)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- messages
+			}()
+			<-asleep
+			wake(t, q, held[0].ReceiptHandle, func(d time.Duration) { now.Add(d.Milliseconds()); db.Wake() })
+			if messages := <-got; len(messages) != 1 {
+				t.Fatalf("received %v", messages)
+			}
+		})
+	}
+}
+
+// Without an injected clock nobody calls Wake: the poll's own timer must end it.
+func TestLongPollWakesByItself(t *testing.T) {
+	db, err := Open(filepath.Join(t.TempDir(), "db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	q := db.Queues()
+	if err := q.Create(t.Context(), "q", QueueConfig{Visibility: 50 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Send(t.Context(), "q", queue.Outgoing{Body: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		got, err := q.Receive(t.Context(), "q", 1, queue.MaxWait, 0)
+		if err != nil || len(got) != 1 || got[0].Receives != i+1 {
+			t.Fatalf("received %v, %v", got, err)
+		}
+	}
+	got, err := q.Receive(t.Context(), "q", 1, 5*time.Millisecond, 0)
+	if err != nil || len(got) != 0 {
+		t.Fatalf("received %v, %v", got, err)
+	}
+}
+
+// One poll watches, the others wait their turn: a cancelled watcher hands over.
+func TestLongPollHandsOver(t *testing.T) {
+	db, _, asleep := pollDB(t)
+	q := db.Queues()
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		_, err := q.Receive(ctx, "q", 1, queue.MaxWait, 0)
+		first <- err
+	}()
+	<-asleep
+	got := make(chan []queue.Message, 2)
+	for range 2 {
+		go func() {
+			messages, err := q.Receive(t.Context(), "q", 1, queue.MaxWait, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- messages
+		}()
+	}
+	cancel()
+	if err := <-first; err == nil {
+		t.Fatal("the cancelled poll returned no error")
+	}
+	<-asleep // the next one watches now
+	for range 2 {
+		if err := q.Send(t.Context(), "q", queue.Outgoing{Body: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if messages := <-got; len(messages) != 1 {
+			t.Fatalf("received %v", messages)
+		}
+	}
+}
+
+// One call's fault of the database does not fail the calls it shares a commit with.
+func TestFailedBatchIsTriedOneByOne(t *testing.T) {
+	db, _, _ := pollDB(t)
+	blocked, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = db.do(context.Background(), func(*writer) error { close(blocked); <-release; return nil })
+	}()
+	<-blocked
+	results := make(chan error, 3)
+	for i := range 3 {
+		go func() {
+			results <- db.do(t.Context(), func(w *writer) error {
+				if i == 1 {
+					_, err := w.conn.ExecContext(context.Background(), "INSERT INTO no_such_table VALUES (1)")
+					return err
+				}
+				_, err := w.insItem.Exec([]byte{1}, []byte{byte(i)}, []byte("s"))
+				return err
+			})
+		}()
+	}
+	for len(db.jobs) < 3 { // all three are in the next batch
+		runtime.Gosched()
+	}
+	close(release)
+	failed := 0
+	for range 3 {
+		if err := <-results; err != nil {
+			failed++
+		}
+	}
+	var rows int
+	if err := db.reads.QueryRow("SELECT COUNT(*) FROM item").Scan(&rows); err != nil || rows != 2 || failed != 1 {
+		t.Fatalf("%d rows, %d failed, %v", rows, failed, err)
+	}
+}

@@ -1,0 +1,237 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/lanekeeper/lanekeeper/pkg/failure"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/queue"
+	"github.com/lanekeeper/lanekeeper/pkg/retry"
+	"github.com/lanekeeper/lanekeeper/pkg/tally"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// Bounds of one tick's visits: per shard, and at once.
+const (
+	visitsPerShard = 100
+	shardsAtOnce   = 4
+)
+
+// visitDue visits the tasks whose due time has passed. live says whether any
+// task has a due time at all, which every live task has.
+func (r *run) visitDue(ctx context.Context, lanes map[string]*taskop.Lane) (live bool, err error) {
+	nowMS := r.Clock().UnixMilli()
+	var mu sync.Mutex
+	var errs []error
+	var due []op.Key
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, shardsAtOnce)
+	for shard := range taskop.DueShards {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			page, err := r.Table.Query(ctx, op.Query{Index: op.IndexDue, PK: taskop.DuePartition(shard), Limit: visitsPerShard})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+			}
+			live = live || len(page.Rows) > 0 || page.Cursor != ""
+			for _, row := range page.Rows {
+				if taskop.ParseDueSort(row.Item.Str("ds")) <= nowMS {
+					due = append(due, row.Key)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for len(due) > 0 {
+		n := min(len(due), op.MaxBatchGet)
+		rows, err := r.Table.BatchGet(ctx, due[:n], true)
+		if err != nil {
+			return true, errors.Join(append(errs, err)...)
+		}
+		for i, row := range rows {
+			if row == nil {
+				continue
+			}
+			t, err := taskop.DecodeRow(due[i], row)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if err := r.visit(ctx, t, lanes); err != nil && !moved(err) {
+				errs = append(errs, err)
+			}
+		}
+		due = due[n:]
+	}
+	return live, errors.Join(errs...)
+}
+
+// visit does for one task what its due time was set for.
+func (r *run) visit(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
+	nowMS := r.Clock().UnixMilli()
+	if !t.State.Live() || t.DueMS > nowMS {
+		return nil // an old index entry
+	}
+	if t.State != task.Running && t.TooLate(nowMS) {
+		return r.expire(ctx, t, lanes)
+	}
+	switch t.State {
+	case task.Queued:
+		return r.resend(ctx, t, lanes)
+	case task.Running:
+		if t.LeaseUntilMS >= nowMS {
+			return r.moveDue(ctx, t, t.LeaseUntilMS+1)
+		}
+		return r.lost(ctx, t, lanes)
+	case task.RetryWait:
+		if t.NotBeforeMS > nowMS {
+			return r.moveDue(ctx, t, r.notAfterStartBy(t, t.NotBeforeMS))
+		}
+		return r.retryDue(ctx, t, lanes)
+	default: // waiting, in the order or parked: it is the lane's turn, not ours
+		pause := max(r.Config.Tasks.ResendAfter.MS(), nowMS-t.SubmittedMS)
+		return r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+pause))
+	}
+}
+
+// notAfterStartBy is a due time that does not miss the moment at which the task
+// can no longer start.
+func (r *run) notAfterStartBy(t *task.Task, dueMS int64) int64 {
+	if t.RunLate || t.HandedBack() {
+		return dueMS
+	}
+	return min(dueMS, t.StartByMS+1)
+}
+
+func (r *run) moveDue(ctx context.Context, t *task.Task, dueMS int64) error {
+	_, err := r.Table.Write(ctx, taskop.MoveDue(t, dueMS))
+	return err
+}
+
+// expire ends a task that can no longer start in time.
+func (r *run) expire(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
+	now := r.Clock()
+	if err := r.Table.Transact(ctx, taskop.Close(t, task.Expire, now.UnixMilli())); err != nil {
+		return err
+	}
+	r.Tally.Count(now, t.Lane, "miss.start", 1)
+	return r.leave(ctx, t, lanes)
+}
+
+// leave takes a closed task out of its lane's counts.
+func (r *run) leave(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
+	l := lanes[t.AtLane]
+	if l == nil {
+		return nil // its lane was removed from the configuration
+	}
+	switch t.State {
+	case task.Queued:
+		return r.writeLane(ctx, taskop.LeaveSlot(l.Name, taskop.Open{ID: t.ID, AmountMS: t.AmountMS}), l)
+	case task.Waiting:
+		return r.writeLane(ctx, taskop.LeaveReady(l.Name, t.AmountMS, t.Parked), l)
+	}
+	return nil
+}
+
+// resend sends a queued task's message again: it was never sent, or lost, or
+// waits still. A second message does no harm.
+func (r *run) resend(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
+	nowMS := r.Clock().UnixMilli()
+	if err := r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())); err != nil {
+		return err
+	}
+	r.adopt(ctx, t, lanes)
+	r.Tally.Count(r.Clock(), t.AtLane, "resent", 1)
+	return r.Queue.Send(ctx, t.AtLane, queue.Wakeup(t))
+}
+
+// adopt makes the lane item know of an open task, if it does not.
+func (r *run) adopt(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) {
+	l := lanes[t.AtLane]
+	if l == nil {
+		return
+	}
+	for _, o := range l.Tasks {
+		if o.ID == t.ID {
+			return
+		}
+	}
+	o := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: r.Clock().UnixMilli(), AmountMS: t.AmountMS}
+	if t.State == task.Running {
+		o.Running, o.SinceMS = true, t.AttemptMS
+	}
+	if err := r.writeLane(ctx, taskop.AdoptOpen(l.Name, o), l); err != nil && !moved(err) {
+		slog.WarnContext(ctx, "an open task is still missing from its lane", "task", t.ID, "lane", l.Name, "error", err)
+	}
+}
+
+// lost ends an attempt whose worker has let its lease run out.
+func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
+	now := r.Clock()
+	nowMS := now.UnixMilli()
+	after := *t
+	const message = "the worker disappeared: its lease ran out"
+	after.Error = &task.Error{Code: task.OutcomeLost, Signature: retry.Signature(task.OutcomeLost, message), Message: message, Retryable: true}
+	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: nowMS, Outcome: task.OutcomeLost, Signature: after.Error.Signature, Code: task.OutcomeLost}
+	end := taskop.End{After: &after, LostAtMS: nowMS}
+	if t.CancelRequested {
+		end.Event, after.Error, after.FinishedMS = task.AbortCancel, nil, nowMS
+	} else {
+		after.Failures++
+		end.Event, after.NotBeforeMS = failure.Next(r.Config, &after, true, 0, nowMS, r.Float())
+		after.DueMS = r.notAfterStartBy(t, after.NotBeforeMS)
+		if end.Event == task.Fail {
+			after.FinishedMS = nowMS
+		}
+	}
+	after.Attempts = append([]task.Attempt(nil), t.Attempts...)
+	after.Record(record)
+	if err := r.Table.Transact(ctx, taskop.Finish(t, end)); err != nil {
+		return err
+	}
+	slog.WarnContext(ctx, "a worker was lost", "task", t.ID, "lane", t.AtLane, "class", t.Class, "attempt", t.Attempt)
+	r.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: task.OutcomeLost, ServiceMS: nowMS - t.AttemptMS,
+		Retried: end.Event == task.Retry, Quarantined: end.Event == task.Poison})
+	if l := lanes[t.AtLane]; l != nil {
+		return r.writeLane(ctx, taskop.EndRun(l.Name, t.ID, false), l)
+	}
+	return nil
+}
+
+// retryDue brings a retry back, into the retry lane.
+func (r *run) retryDue(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
+	nowMS := r.Clock().UnixMilli()
+	l := lanes[r.Config.RetryLane()]
+	o := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: nowMS, AmountMS: t.AmountMS}
+	event := task.DueWaiting
+	if l.Open < l.Slots && l.Ready <= 0 && !l.Paused {
+		event = task.DueQueued
+	}
+	enter, back := taskop.EnterReady(l.Name, t.AmountMS, nil), taskop.LeaveReady(l.Name, t.AmountMS, false)
+	if event == task.DueQueued {
+		enter, back = taskop.EnterSlot(l.Name, o, nil), taskop.LeaveSlot(l.Name, o)
+	}
+	if err := r.writeLane(ctx, enter, l); err != nil {
+		return err
+	}
+	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())
+	if _, err := r.Table.Write(ctx, taskop.DueRow(t, event, l.Name, due)); err != nil {
+		if op.FailedCond(err) != nil {
+			_ = r.writeLane(ctx, back, l) // too full until repaired, at worst
+		}
+		return err
+	}
+	if event == task.DueQueued {
+		sent := *t
+		sent.State, sent.AtLane = task.Queued, l.Name
+		return r.Queue.Send(ctx, l.Name, queue.Wakeup(&sent))
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package aggregate
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/lanekeeper/lanekeeper/pkg/belief"
+	"github.com/lanekeeper/lanekeeper/pkg/estimate"
+	"github.com/lanekeeper/lanekeeper/pkg/hist"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/tally"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// windows are how many outcome windows estimates are learned from: the current
+// one and the one before.
+const windows = 2
+
+// publish learns estimates from completed work and publishes those that moved.
+func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) error {
+	if r.published.IsZero() {
+		if err := r.loadBook(ctx); err != nil {
+			return err
+		}
+	}
+	nowMS := r.Clock().UnixMilli()
+	censored := running(lanes, nowMS)
+	updates := map[belief.Kind]estimate.Estimate{}
+	parts := map[int]bool{}
+	entries := r.priors.Entries()
+	for len(entries) > 0 {
+		n := min(len(entries), op.MaxBatchGet/windows)
+		bins, err := r.bins(ctx, entries[:n], nowMS/tally.WindowMS)
+		if err != nil {
+			return err
+		}
+		for i, e := range entries[:n] {
+			next := estimate.Learn(&bins[i].success, &bins[i].occupancy, censored[e.Kind], e.Prior, e.CapMS)
+			if old := r.book.Get(e.Kind.Class, e.Kind.Bucket); estimate.Moved(old, &next) || next.Learned != old.Learned {
+				updates[e.Kind] = next
+				parts[r.priors.PartOf(e.Kind)] = true
+			}
+		}
+		entries = entries[n:]
+	}
+	if len(updates) == 0 {
+		return nil
+	}
+	book := r.book.With(updates)
+	for part := range parts {
+		if _, err := r.Table.Write(ctx, taskop.Publish(part, book.Encode(part), nowMS, r.lease.Epoch)); err != nil {
+			return err
+		}
+	}
+	r.book = book
+	slog.InfoContext(ctx, "estimates published", "moved", len(updates))
+	return nil
+}
+
+func (r *run) loadBook(ctx context.Context) error {
+	keys := make([]op.Key, r.priors.Parts())
+	for i := range keys {
+		keys[i] = taskop.EstimatesKey(i)
+	}
+	items, err := r.Table.BatchGet(ctx, keys, true)
+	if err != nil {
+		return err
+	}
+	book := r.priors
+	for _, item := range items {
+		if item == nil {
+			continue
+		}
+		body, _ := taskop.Published(item)
+		if book, err = book.Overlay(body); err != nil {
+			return err
+		}
+	}
+	r.book = book
+	return nil
+}
+
+type outcomeBins struct{ success, occupancy hist.Bins }
+
+func (r *run) bins(ctx context.Context, entries []belief.Entry, window int64) ([]outcomeBins, error) {
+	keys := make([]op.Key, 0, windows*len(entries))
+	for _, e := range entries {
+		for back := range int64(windows) {
+			keys = append(keys, taskop.BinsKey(e.Kind.Class, e.Kind.Bucket, window-back))
+		}
+	}
+	items, err := r.Table.BatchGet(ctx, keys, false)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]outcomeBins, len(entries))
+	for i, item := range items {
+		o := &out[i/windows]
+		for attr, n := range taskop.Counts(item) {
+			series, bin, ok := taskop.ParseBinAttr(attr)
+			if !ok {
+				continue
+			}
+			switch series {
+			case tally.SeriesSuccess:
+				o.success.AddBin(bin, n)
+			case tally.SeriesOccupancy:
+				o.occupancy.AddBin(bin, n)
+			}
+		}
+	}
+	return out, nil
+}
+
+// running are the ages of the running attempts of each kind.
+func running(lanes map[string]*taskop.Lane, nowMS int64) map[belief.Kind][]int64 {
+	out := map[belief.Kind][]int64{}
+	for _, l := range lanes {
+		for _, o := range l.Tasks {
+			if o.Running {
+				k := belief.Kind{Class: o.Class, Bucket: o.Bucket}
+				out[k] = append(out[k], max(nowMS-o.SinceMS, 0))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,216 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/queue"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+const (
+	releasesPerTick = 200
+	releaseBatch    = 25
+	unparksPerTick  = 50
+)
+
+// release gives free slots to waiting tasks, in order.
+func (r *run) release(ctx context.Context, l *taskop.Lane) error {
+	q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(l.Name)}
+	for done := 0; done < releasesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused; {
+		q.Limit = int(min(l.Slots-l.Open+2, releaseBatch))
+		page, err := r.Table.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		if len(page.Rows) > 0 {
+			if err := r.releaseRows(ctx, l, page.Rows); err != nil {
+				if errors.Is(err, errMoved) {
+					return nil // no slot left
+				}
+				return err
+			}
+		}
+		done += q.Limit
+		if page.Cursor == "" {
+			return nil
+		}
+		q.Cursor = page.Cursor
+	}
+	return nil
+}
+
+// releaseRows releases what of these rows still waits, and parks those whose
+// tenant is at max_active.
+func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) error {
+	tasks, ledgers, err := r.rowsAndLedgers(ctx, rows)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if t.State != task.Waiting || t.AtLane != l.Name || t.Parked {
+			continue
+		}
+		if t.TooLate(r.Clock().UnixMilli()) {
+			if err := r.expire(ctx, t, map[string]*taskop.Lane{l.Name: l}); err != nil && !moved(err) {
+				return err
+			}
+			continue
+		}
+		ledger := ledgers[t.Tenant]
+		if ledger.Active >= ledger.MaxActive {
+			if err := r.park(ctx, t, l); err != nil && !moved(err) {
+				return err
+			}
+			continue
+		}
+		if err := r.releaseOne(ctx, t, l); err != nil {
+			return err
+		}
+		ledger.Active++ // it will be, soon
+	}
+	return nil
+}
+
+func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane) error {
+	nowMS := r.Clock().UnixMilli()
+	o := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: nowMS, AmountMS: t.AmountMS}
+	if err := r.writeLane(ctx, taskop.ReleaseSlot(l.Name, o, false), l); err != nil {
+		return err
+	}
+	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())
+	if _, err := r.Table.Write(ctx, taskop.ReleaseRow(t, due)); err != nil {
+		if op.FailedCond(err) == nil {
+			return err // it may be released: the slot stays taken until checked
+		}
+		if back := r.writeLane(ctx, taskop.UnreleaseSlot(l.Name, o, false), l); back != nil && !moved(back) {
+			return back
+		}
+		return nil
+	}
+	sent := *t
+	sent.State = task.Queued
+	return r.Queue.Send(ctx, l.Name, queue.Wakeup(&sent))
+}
+
+func (r *run) park(ctx context.Context, t *task.Task, l *taskop.Lane) error {
+	due := r.notAfterStartBy(t, r.Clock().UnixMilli()+r.Config.Tasks.ResendAfter.MS())
+	if _, err := r.Table.Write(ctx, taskop.ParkRow(t, due)); err != nil {
+		return err
+	}
+	return r.writeLane(ctx, taskop.ParkReady(l.Name), l)
+}
+
+// rowsAndLedgers reads the rows of index entries, in their order, and the
+// ledgers of their tenants.
+func (r *run) rowsAndLedgers(ctx context.Context, entries []op.Row) ([]*task.Task, map[string]*taskop.Ledger, error) {
+	keys := make([]op.Key, 0, 2*len(entries))
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	ledgers := map[string]*taskop.Ledger{}
+	for _, e := range entries {
+		tenant, _, ok := taskop.ParseRowKey(e.Key)
+		if ok && ledgers[tenant] == nil {
+			ledgers[tenant] = &taskop.Ledger{}
+			keys = append(keys, taskop.LedgerKey(tenant))
+		}
+	}
+	items, err := r.Table.BatchGet(ctx, keys, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	var tasks []*task.Task
+	for i, item := range items {
+		if i >= len(entries) {
+			*ledgers[keys[i].PK[len(taskop.LedgerPrefix):]] = taskop.DecodeLedger(item)
+			continue
+		}
+		if item == nil {
+			continue
+		}
+		t, err := taskop.DecodeRow(keys[i], item)
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks, ledgers, nil
+}
+
+// unpark puts parked tasks back into the order where their tenants have room
+// again, going round the tenants from where it stopped last.
+func (r *run) unpark(ctx context.Context, l *taskop.Lane) error {
+	if l.Parked <= 0 {
+		return nil
+	}
+	from, wrapped := r.parkedFrom[l.Name], false
+	for left := unparksPerTick; left > 0; {
+		head, err := r.parkedHead(ctx, l.Name, from)
+		if err != nil {
+			return err
+		}
+		if head.Tenant == "" {
+			if wrapped || from == "" {
+				break
+			}
+			from, wrapped = "", true
+			continue
+		}
+		n, err := r.unparkTenant(ctx, l, head.Tenant, left)
+		if err != nil {
+			return err
+		}
+		left -= n + 1
+		_, from = taskop.ParkedRange(head.Tenant)
+	}
+	r.parkedFrom[l.Name] = from
+	return nil
+}
+
+func (r *run) parkedHead(ctx context.Context, lane, from string) (taskop.ReadyEntry, error) {
+	page, err := r.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane), From: from, Limit: 1})
+	if err != nil || len(page.Rows) == 0 {
+		return taskop.ReadyEntry{}, err
+	}
+	return taskop.ParseReadySort(page.Rows[0].Item.Str("rs"))
+}
+
+// unparkTenant unparks as many of a tenant's tasks as it may run more.
+func (r *run) unparkTenant(ctx context.Context, l *taskop.Lane, tenant string, most int) (int, error) {
+	from, to := taskop.ParkedRange(tenant)
+	page, err := r.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(l.Name), From: from, To: to, Limit: min(most, releaseBatch)})
+	if err != nil || len(page.Rows) == 0 {
+		return 0, err
+	}
+	tasks, ledgers, err := r.rowsAndLedgers(ctx, page.Rows)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, t := range tasks {
+		ledger := ledgers[t.Tenant]
+		if ledger.Active+int64(n) >= ledger.MaxActive {
+			break
+		}
+		if t.State != task.Waiting || !t.Parked || t.AtLane != l.Name {
+			continue
+		}
+		if err := r.writeLane(ctx, taskop.Unpark(l.Name), l); err != nil {
+			return n, err
+		}
+		if _, err := r.Table.Write(ctx, taskop.UnparkRow(t)); err != nil {
+			if op.FailedCond(err) == nil {
+				return n, err
+			}
+			if back := r.writeLane(ctx, taskop.ParkReady(l.Name), l); back != nil && !moved(back) {
+				return n, back
+			}
+			continue
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,22 @@
+// Package env names the environment variables by which a deployment and its
+// functions agree: declared once, set by one side and read by the other.
+package env
+
+// The variables of the functions.
+const (
+	// Table is the name of the DynamoDB table.
+	Table = "LANEKEEPER_TABLE"
+	// Config is the path of the compiled configuration; default DefaultConfig.
+	Config = "LANEKEEPER_COMPILED_CONFIG"
+	// Queues is a JSON object of queue URLs by lane.
+	Queues = "LANEKEEPER_QUEUES"
+	// Lane is the lane that a worker function serves.
+	Lane = "LANEKEEPER_LANE"
+	// Aggregator is the name or ARN of the aggregator function, which admission
+	// wakes. Empty: only the schedule starts it.
+	Aggregator = "LANEKEEPER_AGGREGATOR"
+)
+
+// DefaultConfig is where the compiled configuration lies in a function's
+// package, relative to LAMBDA_TASK_ROOT.
+const DefaultConfig = "config.json"

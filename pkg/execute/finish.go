@@ -1,0 +1,178 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lanekeeper/lanekeeper/pkg/failure"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/retry"
+	"github.com/lanekeeper/lanekeeper/pkg/tally"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/worker"
+)
+
+// MaxErrorMessage is the longest error message kept, in bytes.
+const MaxErrorMessage = 512
+
+// verdict is an attempt's end, and what to count of it.
+type verdict struct {
+	end     taskop.End
+	outcome string
+}
+
+// conclude decides what an attempt's outcome means for its task.
+func (s *Service) conclude(t *task.Task, out outcome) verdict {
+	now := s.Clock().UnixMilli()
+	after := *t
+	after.Error, after.Progress = nil, out.progress
+	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: now}
+	v := verdict{}
+	checkpoint, goesOn := worker.CheckpointOf(out.err)
+	handBack := errors.Is(out.cause, worker.ErrHandBack) || errors.Is(out.cause, context.Canceled)
+	switch {
+	case out.err == nil:
+		v.end.Event, v.outcome = task.Succeed, task.OutcomeSucceeded
+		after.Result = out.result
+	case out.cancel:
+		v.end.Event, v.outcome = task.AbortCancel, task.OutcomeCancelled
+	case goesOn || handBack:
+		v.end.Event, v.outcome = task.Continue, task.OutcomeHandBack
+		if goesOn {
+			after.Checkpoint = string(checkpoint)
+		}
+		after.DueMS = now + s.Config.Tasks.ResendAfter.MS()
+	default:
+		v = s.failed(&after, &record, out, now)
+	}
+	record.Outcome = v.outcome
+	after.Attempts = append([]task.Attempt(nil), t.Attempts...)
+	after.Record(record)
+	if next, ok := task.Next(task.Running, v.end.Event); ok && next.To.Terminal() {
+		after.FinishedMS = now
+	}
+	v.end.After = &after
+	return v
+}
+
+// failed applies the retry policy of the lane that admitted the task.
+func (s *Service) failed(after *task.Task, record *task.Attempt, out outcome, now int64) verdict {
+	v := verdict{outcome: task.OutcomeFailed}
+	code, message := worker.Code(out.err), out.err.Error()
+	if errors.Is(out.cause, worker.ErrTimeLimit) {
+		v.outcome, code = task.OutcomeTimedOut, "timeout"
+	}
+	after.Failures++
+	retryable := !worker.IsPermanent(out.err)
+	after.Error = &task.Error{Code: code, Signature: retry.Signature(code, message), Message: clip(message), Retryable: retryable}
+	record.Signature, record.Code = after.Error.Signature, code
+	v.end.Event, after.NotBeforeMS = failure.Next(s.Config, after, retryable, worker.AfterOf(out.err).Milliseconds(), now, s.Float())
+	after.DueMS = after.NotBeforeMS
+	return v
+}
+
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "�")
+	if len(s) <= MaxErrorMessage {
+		return s
+	}
+	s = s[:MaxErrorMessage]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
+
+// finish writes an attempt's end and returns the next task for its slot.
+func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.Task {
+	v := s.conclude(t, out)
+	if v.end.Event == task.Continue {
+		// Counted before the row's write: too full is safe.
+		s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)
+	}
+	done, cancelled := s.writeEnd(ctx, t, v.end)
+	if v.end.Event == task.Continue && (!done || cancelled) {
+		s.writeLane(ctx, taskop.LeaveReady(t.AtLane, t.AmountMS, false), t.AtLane)
+	}
+	if cancelled {
+		v.end.Event, v.outcome = task.AbortCancel, task.OutcomeCancelled
+	}
+	if !done {
+		return nil
+	}
+	s.ended(t, v)
+	return s.handOver(ctx, t)
+}
+
+// Bounds of writing an end while the store fails. After that the lease runs
+// out and the attempt counts as lost.
+const (
+	endTries = 6
+	endPause = 100 * time.Millisecond
+)
+
+// writeEnd writes the end. It returns done false when the lease is lost or the
+// store would not take it, cancelled when a cancel came first.
+func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (done, cancelled bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseSlack)
+	defer cancel()
+	want := task.Must(task.Running, e.Event).To
+	for try := range endTries {
+		err := s.Table.Transact(ctx, taskop.Finish(t, e))
+		if err == nil {
+			return true, cancelled
+		}
+		if ce := op.FailedCond(err); ce != nil {
+			item, onRow := ce.On(taskop.OnRow)
+			if !onRow {
+				slog.ErrorContext(ctx, "a ledger does not hold what a running attempt reserved", "task", t.ID, "tenant", t.Tenant)
+				return false, cancelled
+			}
+			now, derr := taskop.DecodeRow(taskop.RowKey(t.Tenant, t.ID), item)
+			if derr != nil || item == nil || now.LeaseToken != t.LeaseToken || now.Gen != t.Gen {
+				return false, cancelled
+			}
+			if now.State == want {
+				return true, cancelled // written by an earlier try whose answer was lost
+			}
+			if now.State != task.Running || !now.CancelRequested || cancelled {
+				return false, cancelled
+			}
+			cancelled = true
+			after := *e.After
+			after.FinishedMS = s.Clock().UnixMilli()
+			if n := len(after.Attempts); n > 0 {
+				after.Attempts[n-1].Outcome = task.OutcomeCancelled
+			}
+			e = taskop.End{Event: task.AbortCancel, After: &after}
+			want = task.Cancelled
+			continue
+		}
+		slog.WarnContext(ctx, "an end could not be written", "task", t.ID, "try", try+1, "error", err)
+		select {
+		case <-ctx.Done():
+			return false, cancelled
+		case <-time.After(endPause << try):
+		}
+	}
+	return false, cancelled
+}
+
+func (s *Service) started(t *task.Task) {
+	now := s.Clock()
+	s.Tally.Started(now, tally.Start{Class: t.Class, Bucket: t.Bucket, Lane: t.Lane, DelayMS: t.AttemptMS - t.SubmittedMS,
+		WaitMS: t.Prediction.WaitMS, RatioMS: t.Prediction.RatioMS, AfterStartBy: t.AttemptMS > t.StartByMS})
+}
+
+func (s *Service) ended(t *task.Task, v verdict) {
+	now := s.Clock()
+	s.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: v.outcome,
+		ServiceMS: now.UnixMilli() - t.AttemptMS, Success: v.end.Event == task.Succeed,
+		Missed:  v.end.Event == task.Succeed && now.UnixMilli() > t.DeadlineMS,
+		Retried: v.end.Event == task.Retry, Quarantined: v.end.Event == task.Poison})
+}

@@ -1,0 +1,231 @@
+package execute
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// readyPeek is how many heads of the ready order a worker looks at.
+const readyPeek = 10
+
+// looks are the pauses before a worker looks again when the lane says that
+// somebody waits whom the index does not show yet.
+var looks = []time.Duration{0, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
+// roomForAnother says whether the invocation has time for another attempt.
+func (s *Service) roomForAnother(ctx context.Context, lane string) bool {
+	end, ok := ctx.Deadline()
+	if ctx.Err() != nil || s.Stopping != nil && s.Stopping() {
+		return false
+	}
+	if !ok {
+		return true
+	}
+	need := handBackLead
+	if l, known := s.Config.Lane(lane); known {
+		need += l.AttemptTimeout.Std()
+	}
+	return end.Sub(s.Clock()) >= need
+}
+
+// handOver gives the slot of an ended attempt to the next waiting task, which
+// it claims and returns; or it gives the slot back.
+func (s *Service) handOver(ctx context.Context, ended *task.Task) *task.Task {
+	lane := ended.AtLane
+	for i, pause := range looks {
+		if pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+		if !s.roomForAnother(ctx, lane) {
+			break
+		}
+		state, err := s.laneNow(ctx, lane)
+		if err != nil || state.Paused {
+			break
+		}
+		if state.Ready > 0 || state.Parked > 0 {
+			next, err := s.nextOf(ctx, &state, ended.Tenant)
+			if err != nil {
+				slog.WarnContext(ctx, "looking for the next task failed", "lane", lane, "error", err)
+				break
+			}
+			if next != nil {
+				if _, ok := s.writeLane(ctx, taskop.HandOverSlot(lane, ended.ID, s.open(next.Task), next.parked), lane); !ok {
+					// The slot was repaired away under us: count the new attempt afresh.
+					s.writeLane(ctx, taskop.AdoptOpen(lane, s.open(next.Task)), lane)
+					s.writeLane(ctx, taskop.LeaveReady(lane, next.AmountMS, next.parked), lane)
+				}
+				return next.Task
+			}
+			if state.Ready <= 0 {
+				i = len(looks) - 1 // only parked tasks, none of them ours to take
+			}
+		}
+		last := i == len(looks)-1
+		met, ok := s.writeLane(ctx, taskop.EndRun(lane, ended.ID, !last), lane)
+		if ok || met == nil || !met.Has(taskop.RunningEntry(ended.ID)) || last {
+			return nil
+		}
+	}
+	s.writeLane(ctx, taskop.EndRun(lane, ended.ID, false), lane)
+	return nil
+}
+
+// laneNow reads the lane item; old news only cost a look in vain.
+func (s *Service) laneNow(ctx context.Context, lane string) (taskop.Lane, error) {
+	item, err := s.Table.Get(ctx, taskop.LaneKey(lane), true)
+	if err != nil {
+		return taskop.Lane{}, err
+	}
+	return taskop.DecodeLane(lane, item)
+}
+
+// candidate is a task found waiting.
+type candidate struct {
+	*task.Task
+	parked bool
+}
+
+// nextOf claims the first waiting task that can be claimed, in order. The head
+// of one tenant's parked list stands in the order like anybody else, since that tenant
+// just ended an attempt.
+func (s *Service) nextOf(ctx context.Context, lane *taskop.Lane, tenant string) (*candidate, error) {
+	heads, err := s.heads(ctx, lane, tenant)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range heads {
+		t, err := s.read(ctx, h.tenant, h.id)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil || t.State != task.Waiting || t.AtLane != lane.Name {
+			continue // an old index entry
+		}
+		if t.TooLate(s.Clock().UnixMilli()) {
+			if err := s.expire(ctx, t); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		parked := t.Parked
+		claimed, full, err := s.claim(ctx, t)
+		switch {
+		case err != nil:
+			return nil, err
+		case claimed != nil:
+			return &candidate{claimed, parked}, nil
+		case full && !parked:
+			if err := s.parkWaiting(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// parkWaiting takes a waiting task whose tenant is at max_active out of the order.
+func (s *Service) parkWaiting(ctx context.Context, t *task.Task) error {
+	if _, err := s.Table.Write(ctx, taskop.ParkRow(t, s.parkedDue(t))); err != nil {
+		if op.FailedCond(err) != nil {
+			return nil
+		}
+		return err
+	}
+	s.writeLane(ctx, taskop.ParkReady(t.AtLane), t.AtLane)
+	return nil
+}
+
+type head struct{ tenant, id, order string }
+
+// heads lists the first waiting tasks in order.
+func (s *Service) heads(ctx context.Context, lane *taskop.Lane, tenant string) ([]head, error) {
+	var out []head
+	if lane.Ready > 0 {
+		page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane.Name), Limit: readyPeek})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Rows {
+			if tenant, id, ok := taskop.ParseRowKey(r.Key); ok {
+				out = append(out, head{tenant, id, r.Item.Str("rs")})
+			}
+		}
+	}
+	if lane.Parked <= 0 || tenant == "" {
+		return out, nil
+	}
+	from, to := taskop.ParkedRange(tenant)
+	page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane.Name), From: from, To: to, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range page.Rows {
+		_, id, ok := taskop.ParseRowKey(r.Key)
+		if !ok {
+			continue
+		}
+		h := head{tenant, id, taskop.OrderOf(r.Item.Str("rs"))}
+		at := len(out)
+		for at > 0 && h.order < out[at-1].order {
+			at--
+		}
+		out = append(out[:at], append([]head{h}, out[at:]...)...)
+	}
+	return out, nil
+}
+
+// takeWaiting takes a free slot for the head of the ready order and claims it:
+// what a worker does that was woken but has no slot to hand over.
+func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, error) {
+	state, err := s.laneNow(ctx, lane)
+	if err != nil || state.Paused || state.Ready <= 0 || state.Open >= state.Slots || !s.roomForAnother(ctx, lane) {
+		return nil, err
+	}
+	heads, err := s.heads(ctx, &state, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range heads {
+		t, err := s.read(ctx, h.tenant, h.id)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil || t.State != task.Waiting || t.AtLane != lane || t.Parked {
+			continue
+		}
+		if t.TooLate(s.Clock().UnixMilli()) {
+			if err := s.expire(ctx, t); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		slot := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: s.Clock().UnixMilli(), AmountMS: t.AmountMS}
+		if _, ok := s.writeLane(ctx, taskop.ReleaseSlot(lane, slot, false), lane); !ok {
+			return nil, nil // no slot after all
+		}
+		claimed, full, err := s.claim(ctx, t)
+		if claimed != nil {
+			s.writeLane(ctx, taskop.BeginRun(lane, s.open(claimed)), lane)
+			return claimed, nil
+		}
+		if err != nil {
+			return nil, err // whether it was claimed is unknown: the slot stays taken until repaired
+		}
+		s.writeLane(ctx, taskop.UnreleaseSlot(lane, slot, false), lane)
+		if full {
+			if err := s.parkWaiting(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}

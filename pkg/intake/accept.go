@@ -1,0 +1,175 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/admission"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/queue"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// accept writes the row and takes the reservation for a lane that is held, and
+// sends the message of a queued task. Whatever is refused gives the lane back.
+func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Decision) (Accepted, error) {
+	for round := 0; ; round++ {
+		now := a.Clock()
+		t := a.row(h, d, now)
+		err := a.Table.Transact(ctx, taskop.Accept(t, a.use(v, d, now)))
+		if op.IsUnavailable(err) {
+			// The outcome is unknown. Once more: our own row is recognised by its nonce.
+			err = a.Table.Transact(ctx, taskop.Accept(t, a.use(v, d, now)))
+		}
+		if err == nil {
+			return a.send(ctx, t, h)
+		}
+		ce := op.FailedCond(err)
+		if ce == nil {
+			// Still unknown: the row may be there. The lane stays taken (too full is
+			// safe) until the aggregator has looked.
+			return Accepted{}, err
+		}
+		if item, failed := ce.On(taskop.OnRow); failed && item != nil {
+			out, err := a.existing(item)
+			if err == nil && !out.Replayed {
+				return a.send(ctx, out.Task, h)
+			}
+			if !h.queued || !a.occupies(item) {
+				a.giveBack(ctx, h)
+			}
+			return out, err
+		}
+		item, failed := ce.On(taskop.OnLedger)
+		if !failed {
+			a.giveBack(ctx, h)
+			return Accepted{}, err
+		}
+		a.keepLedger(a.p.who.Tenant, item, now)
+		v.ledger = ledgerCopy{taskop.DecodeLedger(item), now}
+		held := *d
+		*d = a.decide(a.p, v, now)
+		ledgerSays := d.Code == admission.RejectTenantLimit || d.Code == admission.RejectRateLimit || d.Binding == admission.BindingTenantDeadline
+		if !d.Accepted() && ledgerSays || round >= maxRounds {
+			a.giveBack(ctx, h)
+			if d.Accepted() {
+				return Accepted{}, &op.Unavailable{Name: "accept", Reason: op.Conflict, Err: errCrowded}
+			}
+			return a.refused(ctx, d)
+		}
+		// The lane was taken under the earlier decision's guard and counts us now;
+		// what the lane says is settled, only the ledger's part is decided again.
+		fresh := d.Guard
+		*d = held
+		if fresh.TenantWorkMaxMS >= 0 {
+			d.Guard.TenantEnteredMaxMS, d.Guard.TenantWorkMaxMS, d.Guard.DayWorkMaxMS = fresh.TenantEnteredMaxMS, fresh.TenantWorkMaxMS, fresh.DayWorkMaxMS
+		}
+	}
+}
+
+// occupies says whether the row met under our id is open in our lane: the
+// slot's entry, which goes by the id, is then that row's.
+func (a *attempt) occupies(item op.Item) bool {
+	t, err := taskop.DecodeRow(taskop.RowKey(a.p.who.Tenant, a.p.id), item)
+	return err == nil && t.AtLane == a.p.lane.Name && (t.State == task.Queued || t.State == task.Running)
+}
+
+// use is what the accept takes from the ledger, and under which conditions.
+func (a *attempt) use(v *view, d *admission.Decision, now time.Time) taskop.LedgerUse {
+	u := taskop.LedgerUse{AmountMS: d.EstimateMS, MaxActive: int64(a.p.tier.MaxActive), WorkMaxMS: d.Guard.TenantWorkMaxMS, EnteredMaxMS: d.Guard.TenantEnteredMaxMS}
+	if g := gcra(a.p.tier); !g.Unlimited() {
+		nowMicros := now.UnixMicro()
+		u.Rate = &taskop.RateUse{NowMicros: nowMicros, IntervalMicros: g.IntervalUS, ToleranceMicros: g.MaxTAT(nowMicros) - nowMicros,
+			Idle: v.ledger.TATMicros <= nowMicros}
+	}
+	if a.p.tier.DailyWork > 0 {
+		u.Day, u.DayMaxMS = taskop.Day(now.UnixMilli()), d.Guard.DayWorkMaxMS
+		u.NewDay = v.ledger.Day < u.Day
+	}
+	return u
+}
+
+func (a *attempt) row(h hold, d *admission.Decision, now time.Time) *task.Task {
+	p := a.p
+	deadline := p.receivedMS + p.deadlineMS
+	t := &task.Task{
+		Tenant: p.who.Tenant, ID: p.id, State: task.Waiting, Class: p.Class, Bucket: p.bucket, Lane: p.lane.Name, AtLane: p.lane.Name,
+		Priority: p.priorityName, AmountMS: h.entry.AmountMS, SubmittedMS: p.receivedMS, DeadlineMS: deadline,
+		StartByMS: deadline - d.ServiceP95MS, RunLate: p.class.RunsLate(),
+		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: a.p50(p), P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe},
+		Keyed:      p.IdempotencyKey != "", RequestHash: p.RequestHash, Nonce: a.nonce, OrderingKey: p.OrderingKey,
+		Traceparent: p.Traceparent, Payload: p.Payload,
+	}
+	resend := a.Config.Tasks.ResendAfter.MS()
+	if h.queued {
+		t.State = task.Queued
+		t.DueMS = now.UnixMilli() + resend
+	} else {
+		// By then it should have been claimed, with a lease that ends later: the due
+		// time then needs no second write. An early visit finds nothing to do.
+		t.DueMS = now.UnixMilli() + d.PredictedWaitMS + resend
+	}
+	if !t.RunLate {
+		t.DueMS = min(t.DueMS, t.StartByMS)
+	}
+	return t
+}
+
+func (a *attempt) p50(p *prepared) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.copies.book.Get(p.Class, p.bucket).P50MS
+}
+
+// send wakes a worker for a queued task. When the queue fails, the acceptance
+// is withdrawn: a task that nobody is told about would miss its prediction.
+func (a *attempt) send(ctx context.Context, t *task.Task, h hold) (Accepted, error) {
+	if t.State != task.Queued || !h.queued {
+		return Accepted{Task: t}, nil
+	}
+	m := queue.Wakeup(t)
+	err := a.Queue.Send(ctx, t.AtLane, m)
+	if err != nil {
+		err = a.Queue.Send(ctx, t.AtLane, m)
+	}
+	if err == nil {
+		return Accepted{Task: t}, nil
+	}
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	if werr := a.Table.Transact(ctx, taskop.Withdraw(t)); werr != nil {
+		if op.FailedCond(werr) != nil {
+			return Accepted{Task: t}, nil // it was sent after all and has been claimed
+		}
+		slog.WarnContext(ctx, "a submission could not be withdrawn; the aggregator will send it", "task", t.ID, "error", werr)
+		return Accepted{}, fmt.Errorf("intake: send: %w", err)
+	}
+	a.giveBack(ctx, h)
+	return Accepted{}, fmt.Errorf("intake: send: %w", err)
+}
+
+// giveBack gives the lane back after a refusal. If that fails the lane stays
+// too full until the aggregator repairs it.
+func (a *attempt) giveBack(ctx context.Context, h hold) {
+	if h.shared {
+		return
+	}
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	w := taskop.LeaveReady(a.p.lane.Name, h.entry.AmountMS, false)
+	if h.queued {
+		w = taskop.LeaveSlot(a.p.lane.Name, h.entry)
+	}
+	now := a.Clock()
+	item, err := a.Table.Write(ctx, w)
+	if err != nil {
+		slog.WarnContext(ctx, "a lane was not given back; the aggregator will repair it", "lane", a.p.lane.Name, "error", err)
+		return
+	}
+	if err := a.keepLane(a.p.lane.Name, item, now); err != nil {
+		slog.ErrorContext(ctx, "bad lane item", "error", err)
+	}
+}

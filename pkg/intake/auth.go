@@ -1,0 +1,119 @@
+package intake
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/events"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// Principal is who calls: a tenant with its tier, or an operator.
+type Principal struct {
+	Tenant, Tier string
+	Operator     bool
+}
+
+const (
+	credentialTTL = 60 * time.Second
+	// unknownTTL keeps a flood of unknown keys from becoming a flood of reads,
+	// and is short so that a new key works at once for all practical purposes.
+	unknownTTL = 2 * time.Second
+	// maxCredential bounds what is hashed and looked up, in bytes.
+	maxCredential = 256
+)
+
+// Authenticate finds out whom a bearer key stands for. Keys are looked up by
+// their SHA-256, so the time taken says nothing about stored keys; answers are
+// cached for 60 s. The error is a *Refusal.
+func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, error) {
+	unknown := refuse(events.Unauthenticated, "the Authorization header must be Bearer and a known key")
+	if bearer == "" || len(bearer) > maxCredential {
+		return Principal{}, unknown
+	}
+	sum := sha256.Sum256([]byte(bearer))
+	hash := hex.EncodeToString(sum[:])
+	now := s.Clock()
+	if p, ok := s.creds.get(hash, now); ok {
+		if p == (Principal{}) {
+			return p, unknown
+		}
+		return p, nil
+	}
+	p, err := s.lookup(ctx, bearer)
+	if err != nil {
+		return Principal{}, Unavailable(ctx, "reading a credential", err)
+	}
+	if p == (Principal{}) {
+		s.creds.put(hash, p, now.Add(unknownTTL), now)
+		return p, unknown
+	}
+	s.creds.put(hash, p, now.Add(credentialTTL), now)
+	return p, nil
+}
+
+func (s *Service) lookup(ctx context.Context, bearer string) (Principal, error) {
+	item, err := s.Table.Get(ctx, taskop.CredentialKey(bearer), false)
+	if err != nil {
+		return Principal{}, err
+	}
+	cred, ok := taskop.DecodeCredential(item)
+	if !ok {
+		return Principal{}, nil
+	}
+	if cred.Operator {
+		return Principal{Operator: true}, nil
+	}
+	item, err = s.Table.Get(ctx, taskop.TenantKey(cred.Tenant), false)
+	if err != nil {
+		return Principal{}, err
+	}
+	tier := taskop.DecodeTenant(item)
+	if _, known := s.Config.Tier(tier); !known {
+		return Principal{}, nil // no contract, or a tier that was removed: no access
+	}
+	return Principal{Tenant: cred.Tenant, Tier: tier}, nil
+}
+
+type cached[V any] struct {
+	v     V
+	until time.Time
+}
+
+// cache is a small map with an expiry. When it is full of live entries it
+// starts afresh: a flood costs reads, never memory.
+type cache[K comparable, V any] struct {
+	mu  sync.Mutex
+	max int
+	m   map[K]cached[V]
+}
+
+func (c *cache[K, V]) get(k K, now time.Time) (V, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.m[k]
+	if !ok || !now.Before(e.until) {
+		var none V
+		return none, false
+	}
+	return e.v, true
+}
+
+func (c *cache[K, V]) put(k K, v V, until, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.m) >= c.max {
+		for key, e := range c.m {
+			if !now.Before(e.until) {
+				delete(c.m, key)
+			}
+		}
+		if len(c.m) >= c.max {
+			clear(c.m)
+		}
+	}
+	c.m[k] = cached[V]{v, until}
+}

@@ -1,0 +1,180 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/belief"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+const (
+	// copyMaxAge is how old a copy that shows work may be before it is read again.
+	copyMaxAge = time.Second
+	// bookMaxAge is how old a copy of the published estimates may be.
+	bookMaxAge = 15 * time.Second
+	// maxLedgers bounds the ledgers kept in memory.
+	maxLedgers = 10_000
+)
+
+// copies are what an instance remembers of lanes, ledgers and estimates. Copies
+// are only ever replaced by newer ones; the guards of the writes make old ones
+// harmless.
+type copies struct {
+	lanes   map[string]laneCopy
+	ledgers map[string]ledgerCopy
+	book    *belief.Book
+	bookAt  time.Time
+}
+
+type laneCopy struct {
+	taskop.Lane
+	at time.Time
+}
+
+type ledgerCopy struct {
+	taskop.Ledger
+	at time.Time
+}
+
+// fresh says whether the copy may be used: a recent one, or one that shows
+// nothing (the guard proves that it still holds).
+func (c laneCopy) fresh(now time.Time) bool {
+	return c.Exists && (c.Empty() || now.Sub(c.at) <= copyMaxAge)
+}
+
+func (c ledgerCopy) fresh(now time.Time) bool {
+	return !c.at.IsZero() && (c.WorkMS == 0 && c.Active == 0 || now.Sub(c.at) <= copyMaxAge)
+}
+
+func newCopies(priors *belief.Book) copies {
+	return copies{lanes: map[string]laneCopy{}, ledgers: map[string]ledgerCopy{}, book: priors}
+}
+
+// view is the copies that one decision is made on.
+type view struct {
+	lane   laneCopy
+	ledger ledgerCopy
+	others []laneCopy // the other lanes, for the tenant's running attempts there
+	book   *belief.Book
+}
+
+// look returns the copies for a decision, reading again, in one call, those
+// that are stale; with strict, all that are older than copyMaxAge.
+func (s *Service) look(ctx context.Context, lane, tenant string, now time.Time, strict bool) (view, error) {
+	v, stale := s.remembered(lane, tenant, now, strict)
+	if len(stale) == 0 {
+		return v, nil
+	}
+	if err := s.reread(ctx, stale); err != nil {
+		return view{}, err
+	}
+	v, _ = s.remembered(lane, tenant, now, false)
+	if !v.lane.Exists { // the first submission ever to this lane
+		if _, err := s.Table.Write(ctx, taskop.CreateLane(lane, int64(s.Config.Slots(lane)))); err != nil && op.FailedCond(err) == nil {
+			return view{}, err
+		}
+		if err := s.reread(ctx, []op.Key{taskop.LaneKey(lane)}); err != nil {
+			return view{}, err
+		}
+		v, _ = s.remembered(lane, tenant, now, false)
+	}
+	return v, nil
+}
+
+// remembered assembles a view and lists the keys of what is stale in it.
+func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v view, stale []op.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v = view{lane: s.copies.lanes[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book}
+	if !v.lane.fresh(now) || strict && now.Sub(v.lane.at) > copyMaxAge {
+		stale = append(stale, taskop.LaneKey(lane))
+	}
+	if !v.ledger.fresh(now) || strict && now.Sub(v.ledger.at) > copyMaxAge {
+		stale = append(stale, taskop.LedgerKey(tenant))
+	}
+	for _, name := range s.Config.LaneNames() {
+		if name == lane {
+			continue
+		}
+		c := s.copies.lanes[name]
+		v.others = append(v.others, c)
+		// Other lanes matter only through this tenant's attempts running there.
+		if v.ledger.Active > 0 && now.Sub(c.at) > copyMaxAge {
+			stale = append(stale, taskop.LaneKey(name))
+		}
+	}
+	if now.Sub(s.copies.bookAt) > bookMaxAge {
+		for part := range s.priors.Parts() {
+			stale = append(stale, taskop.EstimatesKey(part))
+		}
+	}
+	return v, stale
+}
+
+// reread reads items again, in one call, and remembers them.
+func (s *Service) reread(ctx context.Context, keys []op.Key) error {
+	began := s.Clock()
+	items, err := s.Table.BatchGet(ctx, keys, true)
+	if err != nil {
+		return err
+	}
+	book, bookRead := s.priors, false
+	for i, key := range keys {
+		switch {
+		case key.PK == taskop.EstimatesKey(0).PK:
+			bookRead = true
+			if items[i] == nil {
+				continue
+			}
+			body, _ := taskop.Published(items[i])
+			if book, err = book.Overlay(body); err != nil {
+				return err
+			}
+		case key.SK == taskop.LedgerKey("").SK:
+			s.keepLedger(key.PK[len(taskop.LedgerPrefix):], items[i], began)
+		default:
+			if err := s.keepLane(laneOf(key), items[i], began); err != nil {
+				return err
+			}
+		}
+	}
+	if bookRead {
+		s.mu.Lock()
+		s.copies.book, s.copies.bookAt = book, began
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func laneOf(key op.Key) string {
+	name := key.PK[len(taskop.LanePrefix):]
+	return name[:len(name)-len("#0")]
+}
+
+// keepLane remembers a lane item that was read or written at a time.
+func (s *Service) keepLane(name string, item op.Item, at time.Time) error {
+	lane, err := taskop.DecodeLane(name, item)
+	if err != nil {
+		return fmt.Errorf("intake: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Entered only grows, so the item with more of it is the newer one.
+	if old := s.copies.lanes[name]; old.Exists && (old.EnteredMS > lane.EnteredMS || old.EnteredMS == lane.EnteredMS && old.at.After(at)) {
+		return nil
+	}
+	s.copies.lanes[name] = laneCopy{lane, at}
+	return nil
+}
+
+func (s *Service) keepLedger(tenant string, item op.Item, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.copies.ledgers[tenant]; !known && len(s.copies.ledgers) >= maxLedgers {
+		clear(s.copies.ledgers)
+	}
+	s.copies.ledgers[tenant] = ledgerCopy{taskop.DecodeLedger(item), at}
+}

@@ -1,0 +1,94 @@
+package intake
+
+import (
+	"context"
+
+	"github.com/lanekeeper/lanekeeper/events"
+	"github.com/lanekeeper/lanekeeper/pkg/belief"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/wait"
+)
+
+// Lanes reports every lane as it stands. The error is a *Refusal.
+func (s *Service) Lanes(ctx context.Context) ([]events.Lane, error) {
+	names := s.Config.LaneNames()
+	keys := make([]op.Key, 0, len(names)+1)
+	for _, name := range names {
+		keys = append(keys, taskop.LaneKey(name))
+	}
+	now := s.Clock()
+	items, err := s.Table.BatchGet(ctx, keys, true)
+	if err != nil {
+		return nil, Unavailable(ctx, "reading lanes", err)
+	}
+	s.mu.Lock()
+	book := s.copies.book
+	s.mu.Unlock()
+	out := make([]events.Lane, 0, len(names))
+	for i, name := range names {
+		lane, err := taskop.DecodeLane(name, items[i])
+		if err != nil {
+			return nil, Unavailable(ctx, "reading lanes", err)
+		}
+		if !lane.Exists {
+			lane.Slots = int64(s.Config.Slots(name))
+		}
+		oldest, err := s.oldest(ctx, &lane)
+		if err != nil {
+			return nil, Unavailable(ctx, "reading lanes", err)
+		}
+		out = append(out, s.laneStatus(&lane, book, oldest, now.UnixMilli()))
+	}
+	return out, nil
+}
+
+func (s *Service) laneStatus(lane *taskop.Lane, book *belief.Book, oldestMS, nowMS int64) events.Lane {
+	st := events.Lane{Lane: lane.Name, QueuedWork: events.Seconds(max(lane.WorkMS, 0)), Waiting: max(lane.Ready, 0) + max(lane.Parked, 0),
+		Slots: int(lane.Slots), Paused: lane.Paused}
+	for _, o := range lane.Tasks {
+		if o.Running {
+			st.Running++
+		} else {
+			st.Queued++
+		}
+	}
+	if oldestMS > 0 {
+		st.OldestAge = events.Seconds(max(nowMS-oldestMS, 0))
+	}
+	workers := min(s.Config.Workers(lane.Name), int(lane.Slots))
+	free := wait.Slots(nil, s.residuals(nil, lane, book, "", nowMS), workers)
+	st.PredictedWait = events.Seconds(wait.Level(free, max(lane.WorkMS, 0)))
+	if int64(st.PredictedWait) >= wait.Infinite {
+		st.PredictedWait = events.Unbounded
+	}
+	return st
+}
+
+// oldest is the submission time of the oldest task that has not started: the
+// head of the ready order, or a queued one. 0 when there is none.
+func (s *Service) oldest(ctx context.Context, lane *taskop.Lane) (int64, error) {
+	var oldest int64
+	earlier := func(ms int64) {
+		if oldest == 0 || ms < oldest {
+			oldest = ms
+		}
+	}
+	for _, o := range lane.Tasks {
+		if !o.Running {
+			earlier(o.SinceMS)
+		}
+	}
+	if lane.Ready > 0 {
+		page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane.Name), Limit: 1})
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range page.Rows {
+			if e, err := taskop.ParseReadySort(r.Item.Str("rs")); err == nil {
+				earlier(e.SubmittedMS)
+			}
+		}
+	}
+	return oldest, nil
+}

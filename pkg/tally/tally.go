@@ -1,0 +1,195 @@
+// Package tally merges what happened in memory and flushes it to counters in
+// the store, so that statistics cost a fraction of a write per task. What is
+// not yet flushed when an instance freezes or dies is lost; that is accepted
+// of statistics, no budget rests on them.
+package tally
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/hist"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// Flush when this many observations were merged or this much time has passed.
+const (
+	FlushAfter    = 20
+	FlushInterval = 5 * time.Second
+)
+
+// WindowMS is the length of an outcome window; estimates are learned from the
+// current and the one before it.
+const WindowMS = 30 * 60 * 1000
+
+// Series of outcome bins in a (class, bucket)'s window.
+const (
+	SeriesSuccess   = "s" // service time of successes, ms
+	SeriesOccupancy = "o" // slot occupancy of every attempt, ms
+)
+
+// Bounds are the upper bounds, in ms, of the cumulative histograms kept per
+// class for metrics.
+var Bounds = []int64{10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000}
+
+// Recorder merges observations. It is safe for concurrent use.
+type Recorder struct {
+	mu    sync.Mutex
+	items map[op.Key]map[string]int64
+	n     int
+	since time.Time
+	lost  atomic.Int64
+}
+
+// New makes an empty recorder.
+func New() *Recorder { return &Recorder{items: map[op.Key]map[string]int64{}} }
+
+func (r *Recorder) add(key op.Key, attr string, n int64) {
+	m := r.items[key]
+	if m == nil {
+		m = map[string]int64{}
+		r.items[key] = m
+	}
+	m[attr] += n
+}
+
+func (r *Recorder) observe(now time.Time, f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n == 0 {
+		r.since = now
+	}
+	r.n++
+	f()
+}
+
+// Groups of counters.
+const (
+	GroupAdmission = "admission" // per class: decision|tier
+	GroupStart     = "start"     // per lane|class: start delay histogram, prediction errors
+	GroupClass     = "class"     // per class: service time histogram
+	GroupLane      = "lane"      // per lane: starts, retries, misses …
+)
+
+// Group is the counter item of a class or lane.
+func Group(group, name string) op.Key { return taskop.CountersKey(group + "#" + name) }
+
+// Decision counts a decision of the admission.
+func (r *Recorder) Decision(now time.Time, code, class, tier string) {
+	r.observe(now, func() { r.add(Group(GroupAdmission, class), code+"|"+tier, 1) })
+}
+
+// Start is a task's first start.
+type Start struct {
+	Class, Bucket, Lane       string
+	DelayMS, WaitMS, RatioMS  int64 // actual, predicted by the level, predicted by Q/c
+	AfterStartBy, AfterFinish bool
+}
+
+// Started counts a task's first start: its delay and how wrong both
+// predictions were.
+func (r *Recorder) Started(now time.Time, s Start) {
+	r.observe(now, func() {
+		key := Group(GroupStart, s.Lane+"|"+s.Class)
+		r.bounds(key, "d", s.DelayMS)
+		r.add(key, "err.level", abs(s.DelayMS-s.WaitMS))
+		r.add(key, "err.ratio", abs(s.DelayMS-s.RatioMS))
+		r.add(key, "err.n", 1)
+		lane := Group(GroupLane, s.Lane)
+		r.bounds(lane, "d", s.DelayMS)
+		if s.AfterStartBy {
+			r.add(lane, "miss.start", 1)
+		}
+	})
+}
+
+// End is the end of one attempt.
+type End struct {
+	Class, Bucket, Lane, Outcome string
+	ServiceMS                    int64
+	Success, Missed              bool // Missed: finished after its deadline
+	Retried, Quarantined         bool
+}
+
+// Ended counts an attempt's end.
+func (r *Recorder) Ended(now time.Time, e End) {
+	r.observe(now, func() {
+		bins := taskop.BinsKey(e.Class, e.Bucket, now.UnixMilli()/WindowMS)
+		i := hist.Index(e.ServiceMS)
+		r.add(bins, taskop.BinAttr(SeriesOccupancy, i), 1)
+		if e.Success {
+			r.add(bins, taskop.BinAttr(SeriesSuccess, i), 1)
+			r.bounds(Group(GroupClass, e.Class), "s", e.ServiceMS)
+		}
+		lane := Group(GroupLane, e.Lane)
+		r.add(lane, "end."+e.Outcome, 1)
+		r.bounds(lane, "s", e.ServiceMS)
+		if e.Missed {
+			r.add(lane, "miss.finish", 1)
+		}
+		if e.Retried {
+			r.add(lane, "retries", 1)
+		}
+		if e.Quarantined {
+			r.add(lane, "quarantined", 1)
+		}
+	})
+}
+
+// Count adds to a lane's counter.
+func (r *Recorder) Count(now time.Time, lane, what string, n int64) {
+	r.observe(now, func() { r.add(Group(GroupLane, lane), what, n) })
+}
+
+// bounds adds to a histogram with Bounds: one count in its bin, and the sum.
+func (r *Recorder) bounds(key op.Key, series string, ms int64) {
+	i := 0
+	for i < len(Bounds) && ms > Bounds[i] {
+		i++
+	}
+	r.add(key, taskop.BinAttr(series, i), 1)
+	r.add(key, series+".sum", ms)
+}
+
+// Due says whether a flush is due.
+func (r *Recorder) Due(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.n >= FlushAfter || r.n > 0 && now.Sub(r.since) >= FlushInterval
+}
+
+// FlushDue flushes if it is due.
+func (r *Recorder) FlushDue(ctx context.Context, now time.Time, table op.Table) {
+	if r.Due(now) {
+		r.Flush(ctx, table)
+	}
+}
+
+// Flush writes everything merged so far. What the store did not clearly take
+// is given up and counted as lost: repeating it might count it twice.
+func (r *Recorder) Flush(ctx context.Context, table op.Table) {
+	r.mu.Lock()
+	items := r.items
+	r.items, r.n = map[op.Key]map[string]int64{}, 0
+	r.mu.Unlock()
+	for key, counts := range items {
+		if _, err := table.Write(ctx, taskop.AddCounts("tally", key, counts)); err != nil {
+			r.lost.Add(1)
+			slog.WarnContext(ctx, "statistics lost", "item", key.PK, "error", err)
+		}
+	}
+}
+
+// Lost is how many counter items were given up since the start.
+func (r *Recorder) Lost() int64 { return r.lost.Load() }
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

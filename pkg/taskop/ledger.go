@@ -1,0 +1,122 @@
+package taskop
+
+import (
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+)
+
+// Attributes of a tenant's ledger.
+const (
+	lWork    = "work"    // amounts of its waiting, queued and retry_wait tasks, ms
+	lActive  = "active"  // its running attempts
+	lMax     = "max"     // max_active of its tier, as of its last accept
+	lEntered = "entered" // all work that ever came in, ms; only grows
+	lTAT     = "tat"     // GCRA's theoretical arrival time, unix µs
+	lDay     = "day"     // the UTC day of lDayWork, days since 1970
+	lDayWork = "dayw"    // work accepted on that day, ms
+)
+
+// Ledger is a tenant's ledger.
+type Ledger struct {
+	WorkMS, Active, EnteredMS int64
+	MaxActive                 int64
+	TATMicros                 int64
+	Day, DayWorkMS            int64
+}
+
+// DecodeLedger reads a ledger; a missing one (nil) is empty.
+func DecodeLedger(it op.Item) Ledger {
+	return Ledger{
+		WorkMS: it.Int(lWork), Active: it.Int(lActive), EnteredMS: it.Int(lEntered), MaxActive: it.Int(lMax),
+		TATMicros: it.Int(lTAT), Day: it.Int(lDay), DayWorkMS: it.Int(lDayWork),
+	}
+}
+
+// DayWork is the work accepted on the given day.
+func (l Ledger) DayWork(day int64) int64 {
+	if l.Day != day {
+		return 0
+	}
+	return l.DayWorkMS
+}
+
+// Day is the UTC day of a time, in days since 1970.
+func Day(nowMS int64) int64 { return nowMS / 86_400_000 }
+
+// DayEndMS is how long the UTC day still lasts.
+func DayEndMS(nowMS int64) int64 { return 86_400_000 - nowMS%86_400_000 }
+
+// RateUse is a GCRA step on the ledger: the cell conforms when tat − now ≤
+// Tolerance, and moves tat on by Interval from max(tat, now). Conditions cannot
+// take a maximum, so Idle (tat ≤ now) says which form is written; the form is
+// part of the condition.
+type RateUse struct {
+	NowMicros, IntervalMicros, ToleranceMicros int64
+	Idle                                       bool
+}
+
+// LedgerUse is what an accept takes from a ledger and under which conditions.
+type LedgerUse struct {
+	AmountMS     int64
+	MaxActive    int64 // noted on the ledger, where claims are held against it
+	WorkMaxMS    int64 // work must be at most this before
+	EnteredMaxMS int64 // entered must be at most this before
+	Rate         *RateUse
+	Day          int64 // UTC day; 0 keeps no daily account
+	DayMaxMS     int64 // the day's work must be at most this before
+	NewDay       bool  // the ledger's day is before Day
+}
+
+func acceptLedger(name, tenant string, u LedgerUse) op.Write {
+	cond := op.All{op.AtMost(lWork, u.WorkMaxMS), op.AtMost(lEntered, u.EnteredMaxMS)}
+	changes := []op.Change{op.Add(lWork, u.AmountMS), op.Add(lEntered, u.AmountMS), op.SetN(lMax, u.MaxActive)}
+	if r := u.Rate; r != nil {
+		if r.Idle {
+			cond = append(cond, op.AtMost(lTAT, r.NowMicros))
+			changes = append(changes, op.SetN(lTAT, r.NowMicros+r.IntervalMicros))
+		} else {
+			cond = append(cond,
+				op.Cmp{Attr: lTAT, Op: op.Gt, Value: op.N(r.NowMicros)},
+				op.Cmp{Attr: lTAT, Op: op.Le, Value: op.N(r.NowMicros + r.ToleranceMicros)})
+			changes = append(changes, op.Add(lTAT, r.IntervalMicros))
+		}
+	}
+	if u.Day != 0 {
+		if u.NewDay {
+			cond = append(cond, op.AtMost(lDay, u.Day-1))
+			changes = append(changes, op.SetN(lDay, u.Day), op.SetN(lDayWork, u.AmountMS))
+		} else {
+			cond = append(cond, op.Is(lDay, op.N(u.Day)), op.AtMost(lDayWork, u.DayMaxMS))
+			changes = append(changes, op.Add(lDayWork, u.AmountMS))
+		}
+	}
+	return op.Write{Name: name, Key: LedgerKey(tenant), Action: op.Update, Cond: cond, Changes: changes}
+}
+
+// moveLedger changes a ledger by a transition's amounts. Nothing it releases
+// can be more than what is there, unless the ledger was tampered with: the
+// condition makes that visible instead of going below zero.
+func moveLedger(name, tenant string, work, active, amountMS int64) op.Write {
+	var cond op.All
+	var changes []op.Change
+	if work != 0 {
+		changes = append(changes, op.Add(lWork, work*amountMS))
+		if work < 0 {
+			cond = append(cond, op.Cmp{Attr: lWork, Op: op.Ge, Value: op.N(amountMS)})
+		} else {
+			changes = append(changes, op.Add(lEntered, amountMS))
+		}
+	}
+	if active != 0 {
+		changes = append(changes, op.Add(lActive, active))
+		if active > 0 {
+			cond = append(cond, op.Any{op.Missing{Attr: lActive}, op.CmpAttr{Attr: lActive, Op: op.Lt, Other: lMax}})
+		} else {
+			cond = append(cond, op.Cmp{Attr: lActive, Op: op.Ge, Value: op.N(1)})
+		}
+	}
+	w := op.Write{Name: name, Key: LedgerKey(tenant), Action: op.Update, Changes: changes}
+	if len(cond) > 0 {
+		w.Cond = cond
+	}
+	return w
+}

@@ -1,0 +1,186 @@
+package taskop
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+)
+
+// Attributes of a task's row. Short, because every update bills the whole row.
+const (
+	aState    = "st"
+	aGen      = "gen"
+	aClass    = "cl"
+	aBucket   = "bu"
+	aLane     = "ln"
+	aAtLane   = "al"
+	aPriority = "pr"
+	aAmount   = "am"
+	aSubmit   = "su"
+	aDeadline = "dl"
+	aStartBy  = "sb"
+	aLate     = "lt"
+	aStarted  = "sa"
+	aFinished = "fi"
+	aWait     = "pw"
+	aRatio    = "pq"
+	aP50      = "p5"
+	aP95      = "p9"
+	aMargin   = "pm"
+	aProbe    = "pb"
+	aAttempt  = "at"
+	aFailures = "fl"
+	aToken    = "lo"
+	aLease    = "lu"
+	aBegun    = "ab"
+	aNotBef   = "nb"
+	aTag      = "tg"
+	aCancel   = "cr"
+	aKeyed    = "ik"
+	aReqHash  = "rh"
+	aNonce    = "nn"
+	aOrdering = "ok"
+	aTrace    = "tp"
+	aPayload  = "py"
+	aPayBes   = "pz"
+	aResult   = "re"
+	aResBes   = "rz"
+	aProgress = "pg"
+	aCheckpt  = "cp"
+	aError    = "er"
+	aHistory  = "hs"
+	aBody     = "v" // payload and result items
+)
+
+const (
+	dueKey, dueSort     = "dk", "ds"
+	readyKey, readySort = "rk", "rs"
+)
+
+// InlineMax is the largest payload or result kept on the row itself, in bytes;
+// larger ones are items of their own, so that updates do not bill them.
+const InlineMax = 192
+
+// EncodeRow is the row of a task, index keys included.
+func EncodeRow(t *task.Task) op.Item {
+	it := op.Item{
+		aState: op.S(string(t.State)), aGen: op.N(t.Gen), aClass: op.S(t.Class), aBucket: op.S(t.Bucket),
+		aLane: op.S(t.Lane), aAtLane: op.S(t.AtLane), aPriority: op.S(t.Priority), aAmount: op.N(t.AmountMS),
+		aSubmit: op.N(t.SubmittedMS), aDeadline: op.N(t.DeadlineMS), aStartBy: op.N(t.StartByMS),
+		aWait: op.N(t.Prediction.WaitMS), aRatio: op.N(t.Prediction.RatioMS), aP50: op.N(t.Prediction.P50MS),
+		aP95: op.N(t.Prediction.P95MS), aMargin: op.N(t.Prediction.MargMS), aNonce: op.S(t.Nonce),
+	}
+	num := func(attr string, n int64) {
+		if n != 0 {
+			it[attr] = op.N(n)
+		}
+	}
+	str := func(attr, s string) {
+		if s != "" {
+			it[attr] = op.S(s)
+		}
+	}
+	flag := func(attr string, on bool) {
+		if on {
+			it[attr] = op.N(1)
+		}
+	}
+	num(aStarted, t.StartedMS)
+	num(aFinished, t.FinishedMS)
+	num(aAttempt, t.Attempt)
+	num(aFailures, t.Failures)
+	num(aLease, t.LeaseUntilMS)
+	num(aBegun, t.AttemptMS)
+	num(aNotBef, t.NotBeforeMS)
+	num(aTag, t.Tag)
+	str(aToken, t.LeaseToken)
+	str(aReqHash, t.RequestHash)
+	str(aOrdering, t.OrderingKey)
+	str(aTrace, t.Traceparent)
+	str(aPayload, t.Payload)
+	str(aResult, t.Result)
+	str(aProgress, t.Progress)
+	str(aCheckpt, t.Checkpoint)
+	flag(aLate, t.RunLate)
+	flag(aProbe, t.Prediction.Probe)
+	flag(aCancel, t.CancelRequested)
+	flag(aKeyed, t.Keyed)
+	flag(aPayBes, t.PayloadBeside)
+	flag(aResBes, t.ResultBeside)
+	if t.Error != nil {
+		it[aError] = op.S(mustJSON(t.Error))
+	}
+	if len(t.Attempts) > 0 {
+		it[aHistory] = op.S(mustJSON(t.Attempts))
+	}
+	if t.State.Live() {
+		it[dueKey], it[dueSort] = op.S(duePartitionOf(t.ID)), op.S(DueSort(t.DueMS))
+	}
+	if t.State == task.Waiting {
+		rk, rs := readyKeys(t)
+		it[readyKey], it[readySort] = op.S(rk), op.S(rs)
+	}
+	return it
+}
+
+func readyKeys(t *task.Task) (rk, rs string) {
+	rs = ReadySort(t.Tag, t.SubmittedMS, t.ID, t.AmountMS)
+	if t.Parked {
+		return ParkedPartition(t.AtLane), parkedSort(t.Tenant, rs)
+	}
+	return ReadyPartition(t.AtLane), rs
+}
+
+// DecodeRow is the task in a row. A row this version cannot read is an error.
+func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
+	tenant, id, ok := ParseRowKey(key)
+	if !ok {
+		return nil, fmt.Errorf("taskop: %q is no row key", key.PK)
+	}
+	t := &task.Task{
+		Tenant: tenant, ID: id,
+		State: task.State(it.Str(aState)), Gen: it.Int(aGen), Class: it.Str(aClass), Bucket: it.Str(aBucket),
+		Lane: it.Str(aLane), AtLane: it.Str(aAtLane), Priority: it.Str(aPriority), AmountMS: it.Int(aAmount),
+		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate),
+		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished),
+		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),
+			P95MS: it.Int(aP95), MargMS: it.Int(aMargin), Probe: it.Has(aProbe)},
+		Attempt: it.Int(aAttempt), Failures: it.Int(aFailures), LeaseToken: it.Str(aToken), LeaseUntilMS: it.Int(aLease),
+		AttemptMS: it.Int(aBegun), NotBeforeMS: it.Int(aNotBef), Tag: it.Int(aTag), CancelRequested: it.Has(aCancel),
+		Keyed: it.Has(aKeyed), RequestHash: it.Str(aReqHash), Nonce: it.Str(aNonce), OrderingKey: it.Str(aOrdering),
+		Traceparent: it.Str(aTrace), Payload: it.Str(aPayload), PayloadBeside: it.Has(aPayBes),
+		Result: it.Str(aResult), ResultBeside: it.Has(aResBes), Progress: it.Str(aProgress), Checkpoint: it.Str(aCheckpt),
+	}
+	if !t.State.Valid() {
+		return nil, fmt.Errorf("taskop: row %s has unknown state %q", id, t.State)
+	}
+	if it.Has(dueSort) {
+		t.DueMS = ParseDueSort(it.Str(dueSort))
+	}
+	t.Parked = it.Str(readyKey) == ParkedPartition(t.AtLane)
+	if s := it.Str(aError); s != "" {
+		t.Error = new(task.Error)
+		if err := json.Unmarshal([]byte(s), t.Error); err != nil {
+			return nil, fmt.Errorf("taskop: row %s: error: %w", id, err)
+		}
+	}
+	if s := it.Str(aHistory); s != "" {
+		if err := json.Unmarshal([]byte(s), &t.Attempts); err != nil {
+			return nil, fmt.Errorf("taskop: row %s: attempts: %w", id, err)
+		}
+	}
+	return t, nil
+}
+
+// Body is the content of a payload or result item.
+func Body(it op.Item) string { return it.Str(aBody) }
+
+func mustJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("taskop: " + err.Error()) // our own structs of strings and numbers
+	}
+	return string(b)
+}

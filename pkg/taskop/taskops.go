@@ -1,0 +1,261 @@
+package taskop
+
+import (
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+)
+
+// Places of the writes in the transactions of this package.
+const (
+	OnRow    = 0
+	OnLedger = 1
+)
+
+// Accept puts a new task's row and takes its reservation.
+func Accept(t *task.Task, use LedgerUse) op.Tx {
+	writes := []op.Write{
+		{Name: "accept.row", Key: RowKey(t.Tenant, t.ID), Action: op.Put, Cond: op.ItemMissing, Item: nil},
+		acceptLedger("accept.ledger", t.Tenant, use),
+	}
+	row := *t
+	if len(t.Payload) > InlineMax {
+		writes = append(writes, op.Write{Name: "accept.payload", Key: PayloadKey(t.Tenant, t.ID), Action: op.Put, Item: op.Item{aBody: op.S(t.Payload)}})
+		row.Payload, row.PayloadBeside = "", true
+	}
+	writes[OnRow].Item = EncodeRow(&row)
+	return op.Tx{Name: "accept", Writes: writes}
+}
+
+// Withdraw removes a row that was accepted but whose message could not be
+// sent, and releases its reservation, so that the refusal leaves nothing.
+func Withdraw(t *task.Task) op.Tx {
+	writes := []op.Write{
+		{Name: "withdraw.row", Key: RowKey(t.Tenant, t.ID), Action: op.Delete,
+			Cond: op.All{op.Is(aState, op.S(string(task.Queued))), op.Is(aGen, op.N(t.Gen)), op.Is(aNonce, op.S(t.Nonce))}},
+		moveLedger("withdraw.ledger", t.Tenant, -1, 0, t.AmountMS),
+	}
+	if len(t.Payload) > InlineMax || t.PayloadBeside {
+		writes = append(writes, op.Write{Name: "withdraw.payload", Key: PayloadKey(t.Tenant, t.ID), Action: op.Delete})
+	}
+	return op.Tx{Name: "withdraw", Writes: writes}
+}
+
+// rowUpdate changes a row from the state and generation it was read with.
+func rowUpdate(name string, t *task.Task, more op.Cond, changes ...op.Change) op.Write {
+	cond := op.All{op.Is(aState, op.S(string(t.State))), op.Is(aGen, op.N(t.Gen))}
+	if more != nil {
+		cond = append(cond, more)
+	}
+	return op.Write{Name: name, Key: RowKey(t.Tenant, t.ID), Action: op.Update, Cond: cond, Changes: changes}
+}
+
+// dueBy moves the due time only if it must be earlier: an early visit is
+// cheap, two index writes are not.
+func dueBy(t *task.Task, dueMS int64) []op.Change {
+	if t.DueMS != 0 && t.DueMS <= dueMS {
+		return nil
+	}
+	return []op.Change{op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(dueMS))}
+}
+
+// Lease is the right to run one attempt.
+type Lease struct {
+	Token   string
+	NowMS   int64
+	UntilMS int64
+}
+
+// Claim begins an attempt of a queued (by message) or waiting (by hand-over)
+// task as it was read: running, next generation, lease; the reservation turns
+// into an active attempt. It fails on OnLedger when the tenant is at max_active.
+func Claim(t *task.Task, l Lease) op.Tx {
+	event, name := task.Claim, "claim"
+	if t.State == task.Waiting {
+		event, name = task.HandOver, "hand_over"
+	}
+	tr := task.Must(t.State, event)
+	changes := []op.Change{
+		op.SetS(aState, string(tr.To)), op.SetN(aGen, t.Gen+1), op.SetN(aAttempt, t.Attempt+1),
+		op.SetS(aToken, l.Token), op.SetN(aLease, l.UntilMS), op.SetN(aBegun, l.NowMS),
+	}
+	if t.StartedMS == 0 {
+		changes = append(changes, op.SetN(aStarted, l.NowMS))
+	}
+	if t.State == task.Waiting {
+		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
+	}
+	changes = append(changes, dueBy(t, l.UntilMS)...)
+	return op.Tx{Name: name, Writes: []op.Write{
+		rowUpdate(name+".row", t, nil, changes...),
+		moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS),
+	}}
+}
+
+// Claimed is the task after a Claim.
+func Claimed(t *task.Task, l Lease) *task.Task {
+	c := *t
+	c.State, c.Gen, c.Attempt, c.LeaseToken, c.LeaseUntilMS, c.AttemptMS = task.Running, t.Gen+1, t.Attempt+1, l.Token, l.UntilMS, l.NowMS
+	c.Parked = false
+	if c.StartedMS == 0 {
+		c.StartedMS = l.NowMS
+	}
+	if c.DueMS == 0 || c.DueMS > l.UntilMS {
+		c.DueMS = l.UntilMS
+	}
+	return &c
+}
+
+// holdsLease is the fence: only the attempt that holds the lease may change a
+// running row.
+func holdsLease(token string) op.Cond { return op.Is(aToken, op.S(token)) }
+
+// Renew extends the lease of a running attempt and carries its progress (JSON,
+// "" leaves it). It moves no index key. The item it returns says whether a
+// cancel was requested.
+func Renew(t *task.Task, untilMS int64, progress string) op.Write {
+	changes := []op.Change{op.SetN(aLease, untilMS)}
+	if progress != "" {
+		changes = append(changes, op.SetS(aProgress, progress))
+	}
+	return rowUpdate("renew.row", t, holdsLease(t.LeaseToken), changes...)
+}
+
+// End is how an attempt ends: Event is one of Succeed, Fail, Retry, Continue,
+// Poison and AbortCancel, After the task as it will be.
+type End struct {
+	Event task.Event
+	After *task.Task
+	// LostAtMS is set by the aggregator when it ends an attempt whose lease has
+	// run out: the lease must still be older than this.
+	LostAtMS int64
+}
+
+// Finish ends the running attempt t (as it was claimed).
+func Finish(t *task.Task, e End) op.Tx {
+	tr := task.Must(task.Running, e.Event)
+	after := *e.After
+	name := "finish_" + string(e.Event)
+	fence := holdsLease(t.LeaseToken)
+	if e.LostAtMS != 0 {
+		name = "lost_" + string(e.Event)
+		fence = op.All{fence, op.Cmp{Attr: aLease, Op: op.Lt, Value: op.N(e.LostAtMS)}}
+	}
+	if e.Event != task.Succeed && e.Event != task.AbortCancel {
+		// A cancel that was requested meanwhile turns any other end into "cancelled".
+		fence = op.All{fence, op.Missing{Attr: aCancel}}
+	}
+	var beside []op.Write
+	if len(after.Result) > InlineMax {
+		beside = append(beside, op.Write{Name: name + ".result", Key: ResultKey(t.Tenant, t.ID, t.Gen), Action: op.Put, Item: op.Item{aBody: op.S(after.Result)}})
+		after.Result, after.ResultBeside = "", true
+	}
+	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetN(aFailures, after.Failures)}
+	set := func(attr, s string) {
+		if s != "" {
+			changes = append(changes, op.SetS(attr, s))
+		}
+	}
+	set(aResult, after.Result)
+	if after.ResultBeside {
+		changes = append(changes, op.SetN(aResBes, 1))
+	}
+	set(aCheckpt, after.Checkpoint)
+	set(aProgress, after.Progress)
+	if after.Error != nil {
+		set(aError, mustJSON(after.Error))
+	} else {
+		changes = append(changes, op.Remove(aError))
+	}
+	set(aHistory, mustJSON(after.Attempts))
+	switch tr.To {
+	case task.Waiting:
+		rk, rs := readyKeys(&task.Task{Tenant: t.Tenant, ID: t.ID, Tag: after.Tag, SubmittedMS: t.SubmittedMS, AmountMS: t.AmountMS, AtLane: t.AtLane})
+		changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs), op.SetN(aTag, after.Tag))
+		changes = append(changes, dueBy(t, after.DueMS)...)
+	case task.RetryWait:
+		changes = append(changes, op.SetN(aNotBef, after.NotBeforeMS))
+		changes = append(changes, dueBy(t, after.DueMS)...)
+	default: // terminal or quarantined: nothing more is due
+		changes = append(changes, op.Remove(dueKey), op.Remove(dueSort))
+		if tr.To.Terminal() {
+			changes = append(changes, op.SetN(aFinished, after.FinishedMS))
+		}
+	}
+	return op.Tx{Name: name, Writes: append([]op.Write{
+		rowUpdate(name+".row", t, fence, changes...),
+		moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS),
+	}, beside...)}
+}
+
+// Close ends a task that is not running: cancelled or expired.
+func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
+	tr := task.Must(t.State, event)
+	name := string(event)
+	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetN(aFinished, nowMS), op.Remove(dueKey), op.Remove(dueSort)}
+	if event == task.Cancel {
+		changes = append(changes, op.SetN(aCancel, 1))
+	}
+	if t.State == task.Waiting {
+		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
+	}
+	writes := []op.Write{rowUpdate(name+".row", t, nil, changes...)}
+	if tr.Work != 0 {
+		writes = append(writes, moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS))
+	}
+	return op.Tx{Name: name, Writes: writes}
+}
+
+// RequestCancel asks a running attempt to stop.
+func RequestCancel(t *task.Task) op.Write {
+	return rowUpdate("cancel_request.row", t, nil, op.SetN(aCancel, 1))
+}
+
+// ReleaseRow makes a waiting task queued in the lane that holds it.
+func ReleaseRow(t *task.Task, resendMS int64) op.Write {
+	tr := task.Must(t.State, task.Release)
+	changes := append([]op.Change{op.SetS(aState, string(tr.To)), op.Remove(readyKey), op.Remove(readySort)}, dueBy(t, resendMS)...)
+	return rowUpdate("release.row", t, nil, changes...)
+}
+
+// ParkRow takes a queued or waiting task out of the order while its tenant is
+// at max_active.
+func ParkRow(t *task.Task, dueMS int64) op.Write {
+	parked := *t
+	parked.Parked = true
+	rk, rs := readyKeys(&parked)
+	var changes []op.Change
+	if t.State != task.Waiting {
+		changes = append(changes, op.SetS(aState, string(task.Must(t.State, task.Park).To)))
+	}
+	changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs))
+	changes = append(changes, dueBy(t, dueMS)...)
+	return rowUpdate("park.row", t, nil, changes...)
+}
+
+// UnparkRow puts a parked task back into the ready order.
+func UnparkRow(t *task.Task) op.Write {
+	back := *t
+	back.Parked = false
+	rk, rs := readyKeys(&back)
+	return rowUpdate("unpark.row", t, op.Is(readyKey, op.S(ParkedPartition(t.AtLane))), op.SetS(readyKey, rk), op.SetS(readySort, rs))
+}
+
+// DueRow brings a retry back when its time has come: queued or waiting in the
+// retry lane.
+func DueRow(t *task.Task, event task.Event, lane string, dueMS int64) op.Write {
+	tr := task.Must(t.State, event)
+	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetS(aAtLane, lane)}
+	if tr.To == task.Waiting {
+		back := *t
+		back.AtLane, back.Parked = lane, false
+		rk, rs := readyKeys(&back)
+		changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs))
+	}
+	changes = append(changes, op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(dueMS)))
+	return rowUpdate("due.row", t, nil, changes...)
+}
+
+// MoveDue moves a visited task's due time to when it must be looked at next.
+func MoveDue(t *task.Task, dueMS int64) op.Write {
+	return rowUpdate("move_due.row", t, nil, op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(dueMS)))
+}
