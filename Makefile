@@ -62,3 +62,7 @@ check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo
 	@.ci/step contract
 	@.ci/step demo
 	@echo "check: passed"
+
+.PHONY: differential
+differential: ## compare the embedded table with DynamoDB emulators over HTTP (python3; ARGS='ministack moto')
+	localstack/differential/endpoint.sh $(ARGS)

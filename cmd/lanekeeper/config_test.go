@@ -74,7 +74,8 @@ func TestCheckReportsEveryFaultAndCounts(t *testing.T) {
 	}
 	status, out, errOut := call("", "config", "check", file)
 	line := func(part string) string { // of the demo file, whose comments may grow
-		return strconv.Itoa(strings.Count(bad[:strings.Index(bad, part)], "\n") + 1)
+		before, _, _ := strings.Cut(bad, part)
+		return strconv.Itoa(strings.Count(before, "\n") + 1)
 	}
 	want := file + ":" + line("max_concurrency: 5") + `:32: lanes.critical.workers.max_concurrency: must be at most reserved (4), is 5: throttled deliveries would go to the DLQ unrun
 ` + file + ":" + line("  basic:\n") + `:3: tiers.basic.max_active: is missing

@@ -26,6 +26,9 @@ func TestCodecRoundTrip(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, item) {
 			t.Fatalf("%v became %v, %v", item, got, err)
 		}
+		if _, err := decodeItem(append(raw, 0)); err == nil {
+			t.Fatal("a byte too many")
+		}
 		for cut := range raw {
 			if got, err := decodeItem(raw[:cut]); err == nil {
 				t.Fatalf("cut at %d: decoded as %v", cut, got)

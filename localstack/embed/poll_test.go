@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,12 +12,14 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 )
 
+const startMS = 1_700_000_000_000
+
 // pollDB has a clock that stands still until moved, and tells when a long poll
 // goes to sleep.
 func pollDB(t *testing.T) (db *DB, now *atomic.Int64, asleep chan struct{}) {
 	t.Helper()
 	now = &atomic.Int64{}
-	now.Store(1_700_000_000_000)
+	now.Store(startMS)
 	db, err := Open(filepath.Join(t.TempDir(), "db"), Options{Now: func() time.Time { return time.UnixMilli(now.Load()) }})
 	if err != nil {
 		t.Fatal(err)
@@ -167,5 +170,67 @@ func TestFailedBatchIsTriedOneByOne(t *testing.T) {
 	var rows int
 	if err := db.reads.QueryRow("SELECT COUNT(*) FROM item").Scan(&rows); err != nil || rows != 2 || failed != 1 {
 		t.Fatalf("%d rows, %d failed, %v", rows, failed, err)
+	}
+}
+
+// A message that moves to the dead-letter queue wakes its readers.
+func TestLongPollOfDeadLettersWakes(t *testing.T) {
+	db, now, asleep := pollDB(t)
+	q := db.Queues()
+	if err := q.Create(t.Context(), "source", QueueConfig{MaxReceives: 1, DeadLetter: "q", Visibility: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Send(t.Context(), "source", queue.Outgoing{Body: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second finds that it was received often enough
+		if _, err := q.Receive(t.Context(), "source", 1, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if now.Load() == startMS {
+			now.Add(1000)
+			go func() {
+				if got, err := q.Receive(t.Context(), "q", 1, queue.MaxWait, 0); err != nil || len(got) != 1 {
+					t.Errorf("received %v, %v", got, err)
+				}
+				close(asleep)
+			}()
+			<-asleep
+		}
+	}
+	for range asleep {
+	}
+}
+
+// Every query walks its index: none scans or sorts.
+func TestQueryPlans(t *testing.T) {
+	db, _, _ := pollDB(t)
+	for text, args := range map[string]int{
+		queryIndexUp: 9, queryIndexDown: 9, queryItemsUp: 4, queryItemsDown: 4, queryNextVisible: 2, queryFindMessage: 4,
+	} {
+		list := make([]any, args)
+		for i := range list {
+			list[i] = []byte("1")
+		}
+		rows, err := db.reads.Query("EXPLAIN QUERY PLAN "+text, list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := 0
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			steps++
+			if !strings.HasPrefix(detail, "SEARCH") {
+				t.Errorf("%s: %s", text, detail)
+			}
+			t.Log(detail)
+		}
+		if err := rows.Err(); err != nil || steps == 0 {
+			t.Fatal(steps, err)
+		}
 	}
 }

@@ -127,7 +127,7 @@ func (t *Table) rows(ctx context.Context, q op.Query, low, high place, limit int
 	}
 	stmt := t.indexUp
 	if q.Descending {
-		stmt = t.indexDn
+		stmt = t.indexDown
 	}
 	ipk, isk := q.Index.Keys()
 	rows, err := stmt.QueryContext(ctx, slices.Index(op.Indexes(), q.Index), []byte(q.PK),

@@ -63,13 +63,19 @@ type fifo struct {
 	poll chan struct{}
 }
 
+const (
+	queryNextVisible = "SELECT visible_at FROM message WHERE queue = ? AND sent_at > ? ORDER BY visible_at LIMIT 1"
+	queryFindMessage = `SELECT id, mid, sent_at, receives, first_received, body, attrs FROM message
+		WHERE queue = ? AND visible_at <= ? AND sent_at > ? ORDER BY visible_at, id LIMIT ?`
+)
+
 func newQueues(db *DB) (*Queues, error) {
 	q := &Queues{db: db, faults: db.opts.QueueFaults, draw: newDraw(db.opts.QueueFaults.Seed), byName: map[string]*fifo{}}
 	if err := prepare(db.reads, map[**sql.Stmt]string{
 		&q.counts: `SELECT COALESCE(SUM(visible_at <= ?2), 0), COALESCE(SUM(visible_at > ?2 AND delayed = 0), 0),
 			COALESCE(SUM(visible_at > ?2 AND delayed = 1), 0) FROM message WHERE queue = ?1 AND sent_at > ?3`,
 		&q.oldest:      "SELECT MIN(sent_at) FROM message WHERE queue = ? AND sent_at > ?",
-		&q.nextVisible: "SELECT visible_at FROM message WHERE queue = ? AND sent_at > ? ORDER BY visible_at LIMIT 1",
+		&q.nextVisible: queryNextVisible,
 	}); err != nil {
 		return nil, err
 	}

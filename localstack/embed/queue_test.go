@@ -178,3 +178,20 @@ func receive(t testing.TB, q *embed.Queues, name string, most int) []queue.Messa
 	}
 	return got
 }
+
+// An expired message is not delivered even if it has not been removed yet.
+func TestQueueExpiredBetweenSweeps(t *testing.T) {
+	db, c := openClock(t, embed.Options{})
+	q := db.Queues()
+	create(t, q, "q", embed.QueueConfig{Retention: time.Minute, Visibility: time.Second})
+	send(t, q, "q", "old")
+	c.advance(db, 30*time.Second)
+	send(t, q, "q", "young")
+	if got := receive(t, q, "q", 10); len(got) != 2 {
+		t.Fatalf("received %v", got)
+	}
+	c.advance(db, 31*time.Second)
+	if got := receive(t, q, "q", 10); len(got) != 1 || got[0].Body != "young" {
+		t.Fatalf("received %v", got)
+	}
+}

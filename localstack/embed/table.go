@@ -15,11 +15,22 @@ type Table struct {
 	faults  *faults
 	history *history // nil unless faults ask for stale reads
 
-	get, scan                            *sql.Stmt
-	itemsUp, itemsDown, indexUp, indexDn *sql.Stmt
+	get, scan                              *sql.Stmt
+	itemsUp, itemsDown, indexUp, indexDown *sql.Stmt
 }
 
 var _ op.Table = (*Table)(nil)
+
+// The statements of a query. In an index a row's place is the triple (isk, pk,
+// sk), and both bounds are exclusive.
+const (
+	queryItemsUp   = "SELECT sk, v FROM item WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk LIMIT ?"
+	queryItemsDown = "SELECT sk, v FROM item WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk DESC LIMIT ?"
+	queryIndexUp   = `SELECT isk, pk, sk FROM entry WHERE ix = ? AND ipk = ? AND (isk, pk, sk) > (?, ?, ?)
+		AND (isk, pk, sk) < (?, ?, ?) ORDER BY isk, pk, sk LIMIT ?`
+	queryIndexDown = `SELECT isk, pk, sk FROM entry WHERE ix = ? AND ipk = ? AND (isk, pk, sk) > (?, ?, ?)
+		AND (isk, pk, sk) < (?, ?, ?) ORDER BY isk DESC, pk DESC, sk DESC LIMIT ?`
+)
 
 func newTable(db *DB) (*Table, error) {
 	t := &Table{db: db, faults: newFaults(db.opts.Faults)}
@@ -27,15 +38,9 @@ func newTable(db *DB) (*Table, error) {
 		t.history = &history{}
 	}
 	return t, prepare(db.reads, map[**sql.Stmt]string{
-		&t.get:  "SELECT v FROM item WHERE pk = ? AND sk = ?",
-		&t.scan: "SELECT pk, sk, v FROM item WHERE pk >= ? AND pk < ? ORDER BY pk, sk",
-		// The bounds of a query are (sort key, pk, sk) triples, both exclusive.
-		&t.itemsUp:   "SELECT sk, v FROM item WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk LIMIT ?",
-		&t.itemsDown: "SELECT sk, v FROM item WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk DESC LIMIT ?",
-		&t.indexUp: `SELECT isk, pk, sk FROM entry WHERE ix = ? AND ipk = ? AND (isk, pk, sk) > (?, ?, ?)
-			AND (isk, pk, sk) < (?, ?, ?) ORDER BY isk, pk, sk LIMIT ?`,
-		&t.indexDn: `SELECT isk, pk, sk FROM entry WHERE ix = ? AND ipk = ? AND (isk, pk, sk) > (?, ?, ?)
-			AND (isk, pk, sk) < (?, ?, ?) ORDER BY isk DESC, pk DESC, sk DESC LIMIT ?`,
+		&t.get:     "SELECT v FROM item WHERE pk = ? AND sk = ?",
+		&t.scan:    "SELECT pk, sk, v FROM item WHERE pk >= ? AND pk < ? ORDER BY pk, sk",
+		&t.itemsUp: queryItemsUp, &t.itemsDown: queryItemsDown, &t.indexUp: queryIndexUp, &t.indexDown: queryIndexDown,
 	})
 }
 

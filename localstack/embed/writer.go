@@ -58,9 +58,8 @@ func newWriter(db *DB) (*writer, error) {
 
 		&w.insMessage: `INSERT INTO message (queue, mid, visible_at, delayed, sent_at, receives, first_received, body, attrs)
 			VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?)`,
-		&w.delMessage: "DELETE FROM message WHERE id = ? AND queue = ? AND mid = ? AND receives = ?",
-		&w.findMessage: `SELECT id, mid, sent_at, receives, first_received, body, attrs FROM message
-			WHERE queue = ? AND visible_at <= ? AND sent_at > ? ORDER BY visible_at, id LIMIT ?`,
+		&w.delMessage:  "DELETE FROM message WHERE id = ? AND queue = ? AND mid = ? AND receives = ?",
+		&w.findMessage: queryFindMessage,
 		&w.setMessage:  "UPDATE message SET visible_at = ?, delayed = 0, receives = ?, first_received = ? WHERE id = ?",
 		&w.moveMessage: "UPDATE message SET queue = ?, visible_at = ?, delayed = 0 WHERE id = ?",
 		&w.delayTo: `UPDATE message SET visible_at = ? WHERE id = ? AND queue = ? AND mid = ? AND receives = ?

@@ -179,7 +179,7 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	after := *t
 	const message = "the worker disappeared: its lease ran out"
 	after.Error = &task.Error{Code: task.OutcomeLost, Signature: retry.Signature(task.OutcomeLost, message), Message: message, Retryable: true}
-	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: nowMS, Outcome: task.OutcomeLost, Signature: after.Error.Signature, Code: task.OutcomeLost}
+	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: nowMS, Outcome: task.OutcomeLost, Signature: after.Error.Signature, Code: task.OutcomeLost, Message: message}
 	end := taskop.End{After: &after, LostAtMS: nowMS}
 	if t.CancelRequested {
 		end.Event, after.Error, after.FinishedMS = task.AbortCancel, nil, nowMS

@@ -20,6 +20,9 @@ import (
 // MaxErrorMessage is the longest error message kept, in bytes.
 const MaxErrorMessage = 512
 
+// historyMessage is how much of it each attempt of the history keeps.
+const historyMessage = 96
+
 // verdict is an attempt's end, and what to count of it.
 type verdict struct {
 	end     taskop.End
@@ -69,19 +72,19 @@ func (s *Service) failed(after *task.Task, record *task.Attempt, out outcome, no
 	}
 	after.Failures++
 	retryable := !worker.IsPermanent(out.err)
-	after.Error = &task.Error{Code: code, Signature: retry.Signature(code, message), Message: clip(message), Retryable: retryable}
-	record.Signature, record.Code = after.Error.Signature, code
+	after.Error = &task.Error{Code: code, Signature: retry.Signature(code, message), Message: clip(message, MaxErrorMessage), Retryable: retryable}
+	record.Signature, record.Code, record.Message = after.Error.Signature, code, clip(message, historyMessage)
 	v.end.Event, after.NotBeforeMS = failure.Next(s.Config, after, retryable, worker.AfterOf(out.err).Milliseconds(), now, s.Float())
 	after.DueMS = after.NotBeforeMS
 	return v
 }
 
-func clip(s string) string {
+func clip(s string, most int) string {
 	s = strings.ToValidUTF8(s, "�")
-	if len(s) <= MaxErrorMessage {
+	if len(s) <= most {
 		return s
 	}
-	s = s[:MaxErrorMessage]
+	s = s[:most]
 	for !utf8.ValidString(s) {
 		s = s[:len(s)-1]
 	}

@@ -18,13 +18,14 @@ import (
 func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Decision) (Accepted, error) {
 	for round := 0; ; round++ {
 		now := a.Clock()
-		t := a.row(h, d, now)
-		err := a.Table.Transact(ctx, taskop.Accept(t, a.use(v, d, now)))
+		t, use := a.row(h, d, now), a.use(v, d, now)
+		err := a.Table.Transact(ctx, taskop.Accept(t, use))
 		if op.IsUnavailable(err) {
 			// The outcome is unknown. Once more: our own row is recognised by its nonce.
-			err = a.Table.Transact(ctx, taskop.Accept(t, a.use(v, d, now)))
+			err = a.Table.Transact(ctx, taskop.Accept(t, use))
 		}
 		if err == nil {
+			a.advance(t.Tenant, use)
 			return a.send(ctx, t, h)
 		}
 		ce := op.FailedCond(err)

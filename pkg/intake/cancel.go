@@ -45,6 +45,7 @@ func (s *Service) Cancel(ctx context.Context, who Principal, id string) (t *task
 			now := s.Clock()
 			if err = s.Table.Transact(ctx, taskop.Close(t, task.Cancel, now.UnixMilli())); err == nil {
 				Leave(ctx, s.Table, t)
+				s.forget(t.Tenant, t.AtLane)
 				t.State, t.FinishedMS, t.CancelRequested = task.Cancelled, now.UnixMilli(), true
 			}
 		}

@@ -13,6 +13,10 @@ import (
 const (
 	// copyMaxAge is how old a copy that shows work may be before it is read again.
 	copyMaxAge = time.Second
+	// refuseMaxAge is how old a copy may be that something is refused on: a read
+	// more is cheap against a refusal that was no longer true, and this bounds a
+	// flood of refusals to a hundred reads a second and instance.
+	refuseMaxAge = 10 * time.Millisecond
 	// bookMaxAge is how old a copy of the published estimates may be.
 	bookMaxAge = 15 * time.Second
 	// maxLedgers bounds the ledgers kept in memory.
@@ -62,7 +66,7 @@ type view struct {
 }
 
 // look returns the copies for a decision, reading again, in one call, those
-// that are stale; with strict, all that are older than copyMaxAge.
+// that are stale; with strict, all that are older than refuseMaxAge.
 func (s *Service) look(ctx context.Context, lane, tenant string, now time.Time, strict bool) (view, error) {
 	v, stale := s.remembered(lane, tenant, now, strict)
 	if len(stale) == 0 {
@@ -89,10 +93,10 @@ func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v = view{lane: s.copies.lanes[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book}
-	if !v.lane.fresh(now) || strict && now.Sub(v.lane.at) > copyMaxAge {
+	if !v.lane.fresh(now) || strict && now.Sub(v.lane.at) > refuseMaxAge {
 		stale = append(stale, taskop.LaneKey(lane))
 	}
-	if !v.ledger.fresh(now) || strict && now.Sub(v.ledger.at) > copyMaxAge {
+	if !v.ledger.fresh(now) || strict && now.Sub(v.ledger.at) > refuseMaxAge {
 		stale = append(stale, taskop.LedgerKey(tenant))
 	}
 	for _, name := range s.Config.LaneNames() {
@@ -177,4 +181,36 @@ func (s *Service) keepLedger(tenant string, item op.Item, at time.Time) {
 		clear(s.copies.ledgers)
 	}
 	s.copies.ledgers[tenant] = ledgerCopy{taskop.DecodeLedger(item), at}
+}
+
+// advance moves the remembered ledger on by what was just accepted, so that
+// this instance's next decision and quote know of it without another read.
+func (s *Service) advance(tenant string, u taskop.LedgerUse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, known := s.copies.ledgers[tenant]
+	if !known {
+		return
+	}
+	c.WorkMS += u.AmountMS
+	c.EnteredMS += u.AmountMS
+	if r := u.Rate; r != nil {
+		c.TATMicros = max(c.TATMicros, r.NowMicros) + r.IntervalMicros
+	}
+	if u.Day != 0 {
+		c.DayWorkMS, c.Day = c.DayWork(u.Day)+u.AmountMS, u.Day
+	}
+	s.copies.ledgers[tenant] = c
+}
+
+// forget makes the next decision read a tenant's ledger and a lane again, after
+// this instance has changed them in a way that may turn a refusal around.
+func (s *Service) forget(tenant, lane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.copies.ledgers, tenant)
+	if c, known := s.copies.lanes[lane]; known {
+		c.at = time.Time{}
+		s.copies.lanes[lane] = c
+	}
 }

@@ -85,7 +85,7 @@ func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
 		return Accepted{}, err
 	}
 	d := a.decide(a.p, &v, now)
-	if !d.Accepted() && (now.Sub(v.lane.at) > copyMaxAge || now.Sub(v.ledger.at) > copyMaxAge) {
+	if !d.Accepted() && (now.Sub(v.lane.at) > refuseMaxAge || now.Sub(v.ledger.at) > refuseMaxAge) {
 		// Nothing is refused on an old copy, not even on an empty one.
 		if v, err = a.look(ctx, a.p.lane.Name, a.p.who.Tenant, now, true); err != nil {
 			return Accepted{}, err

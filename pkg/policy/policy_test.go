@@ -208,6 +208,26 @@ func TestFiguresOfLanes(t *testing.T) {
 	}
 }
 
+func TestShareOfTheRetryLaneIsRounded(t *testing.T) {
+	t.Parallel()
+	b, _ := load(t, demo).Compile()
+	for others, want := range map[int]int{2: 2, 12: 2, 13: 3, 18: 4} { // heavy brings 2, critical 2, standard the rest; share 0.2
+		c, err := policy.FromCompiled(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Lanes["critical"].Workers = policy.Workers{MaxConcurrency: 2}
+		c.Lanes["standard"].Workers = policy.Workers{MaxConcurrency: max(2, others-4)}
+		c.Lanes["retry"].Workers = policy.Workers{}
+		if f := policy.New(c, nil); len(f) > 0 {
+			t.Fatal(f)
+		}
+		if got := c.Workers("retry"); got != want || c.Lanes["retry"].Workers.Reserved != want {
+			t.Errorf("a fifth of %d slots: %d workers, want %d", others, got, want)
+		}
+	}
+}
+
 // Every attempt time-out that is accepted leaves a minute of the function's 15, and a claim needs 5 s more than it.
 func TestFunctionTimeoutLeavesTimeToFinish(t *testing.T) {
 	t.Parallel()

@@ -79,6 +79,7 @@ type Attempt struct {
 	Outcome   string `json:"o"`
 	Signature string `json:"s,omitempty"`
 	Code      string `json:"c,omitempty"`
+	Message   string `json:"m,omitempty"` // the beginning of the error's text
 }
 
 // Outcomes of an attempt.

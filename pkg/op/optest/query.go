@@ -88,6 +88,7 @@ func queryCases() []Case {
 				"of base64":         {PK: q.PK, Cursor: "AAAA"},
 				"cut":               {PK: q.PK, Cursor: cursor[:len(cursor)-5]},
 				"another partition": {PK: c.prefix + "other", Cursor: cursor},
+				"outside the range": {PK: q.PK, From: "3", Cursor: cursor},
 				"an index":          {Index: op.IndexDue, PK: q.PK, Cursor: cursor},
 			} {
 				_, err := c.table.Query(c.ctx(), bad)

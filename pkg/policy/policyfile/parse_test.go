@@ -129,6 +129,8 @@ var badFiles = []struct {
 14:19: lanes.again.batch.size: must be 1 in the retry lane
 15:22: lanes.again.attempt_timeout: must be at least that of lane main (30s), whose attempts it repeats, is 29s
 23:11: classes["mail.send"].lane: must not be the retry lane: only repeated attempts run there`},
+	{"too small a reserve for the share", []edit{{"{max_concurrency: 4}", "{max_concurrency: 36}"}, {"    share: 0.1\n", "    share: 0.1\n    workers: {reserved: 3}\n"}}, `
+13:25: lanes.again.workers.reserved: must be at least the lane's share of the other lanes' slots (4), is 3`},
 	{"a share outside the retry lane", []edit{{"    workers: {max", "    share: 0.1\n    workers: {max"}}, `
 6:12: lanes.main.share: is refused outside the retry lane`},
 	{"batches of long tasks", []edit{{"    workers: {max", "    batch: {size: 2}\n    ceiling: {p95: 1s}\n    workers: {max"}}, `

@@ -109,29 +109,29 @@ func of(t reflect.Type) *Type {
 	return s
 }
 
-func (s *Type) describe(t reflect.Type) {
-	switch t.Kind() {
+func (t *Type) describe(goType reflect.Type) {
+	switch goType.Kind() {
 	case reflect.Struct:
-		s.Kind = Object
-		for i := range t.NumField() {
-			if f, ok := field(t.Field(i), i); ok {
-				s.Fields = append(s.Fields, f)
+		t.Kind = Object
+		for i := range goType.NumField() {
+			if f, ok := field(goType.Field(i), i); ok {
+				t.Fields = append(t.Fields, f)
 			}
 		}
 	case reflect.Map:
-		s.Kind, s.Elem = Map, of(t.Elem())
+		t.Kind, t.Elem = Map, of(goType.Elem())
 	case reflect.Slice:
-		s.Kind, s.Elem = List, of(t.Elem())
+		t.Kind, t.Elem = List, of(goType.Elem())
 	case reflect.String:
-		s.Kind = Text
+		t.Kind = Text
 	case reflect.Int, reflect.Int64:
-		s.Kind = Integer
+		t.Kind = Integer
 	case reflect.Float64:
-		s.Kind = Number
+		t.Kind = Number
 	case reflect.Bool:
-		s.Kind = Boolean
+		t.Kind = Boolean
 	default:
-		panic("shape: " + t.String() + " has no place in a configuration")
+		panic("shape: " + goType.String() + " has no place in a configuration")
 	}
 }
 
