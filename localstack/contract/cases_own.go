@@ -39,7 +39,15 @@ func (c *C) hold() {
 			got := c.send(request{path: "/v1/tasks/" + t.ID, key: c.cfg.Keys.B})
 			now, err := got.task()
 			c.must(err)
-			return now.State == events.StateRunning, "it is " + string(now.State)
+			if now.State != events.StateRunning {
+				return false, "it is " + string(now.State)
+			}
+			for _, l := range c.lanes() { // a lane learns of a claim a moment after the row
+				if l.QueuedWork != 0 {
+					return false, "lane " + l.Lane + " still counts it as queued"
+				}
+			}
+			return true, ""
 		})
 	}
 }

@@ -3,6 +3,7 @@ package differential
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -63,8 +64,12 @@ func openEndpoint(t *testing.T) (op.Table, server) {
 	if !ok {
 		t.Fatalf("%s=%q is none of the known emulators", envEngine, name)
 	}
+	// The emulators now and then break a kept connection in the middle of an
+	// answer, so each request has one of its own.
+	once := http.DefaultTransport.(*http.Transport).Clone()
+	once.DisableKeepAlives = true
 	api := dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(url),
+		Region: "us-east-1", BaseEndpoint: aws.String(url), HTTPClient: &http.Client{Transport: once},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 		}),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -183,12 +184,12 @@ func unavailable(err error) (op.Reason, bool) {
 }
 
 // refused says that DynamoDB surely did nothing: it answered with a fault of
-// the request, or it was never reached.
+// the request, readable or not, or it was never reached.
 func refused(err error) bool {
 	var status interface{ HTTPStatusCode() int }
-	var api smithy.APIError
-	if errors.As(err, &status) && errors.As(err, &api) {
-		return status.HTTPStatusCode() < 500
+	if errors.As(err, &status) {
+		code := status.HTTPStatusCode()
+		return code >= 400 && code < 500 && code != http.StatusRequestTimeout
 	}
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"

@@ -168,7 +168,7 @@ func TestFaultsOfTheCallerAreNotTheStores(t *testing.T) {
 // meets its own result. That must not look like a refusal.
 func TestOwnFirstApplicationIsNoFailedCondition(t *testing.T) {
 	met := fault(400, "ConditionalCheckFailedException", "The conditional request failed", `,"Item":`+item)
-	for name, first := range map[string]answer{"500": fault(500, "InternalServerError", "oops"), "torn answer": torn, "no answer": stalled} {
+	for name, first := range map[string]answer{"500": fault(500, "InternalServerError", "oops"), "torn answer": torn(200), "no answer": stalled} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				table, w := setup(t, Options{}, first, met)
@@ -182,12 +182,16 @@ func TestOwnFirstApplicationIsNoFailedCondition(t *testing.T) {
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		table, _ := setup(t, Options{}, fault(400, "ThrottlingException", "slow"), met)
-		if _, err := table.Write(bg, add); op.FailedCond(err) == nil {
-			t.Errorf("got %v, but a throttled attempt has surely done nothing", err)
-		}
-	})
+	for name, first := range map[string]answer{"throttled": fault(400, "ThrottlingException", "slow"), "torn refusal": torn(400)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				table, w := setup(t, Options{}, first, met)
+				if _, err := table.Write(bg, add); op.FailedCond(err) == nil || len(w.bodies) != 2 {
+					t.Errorf("got %v after %d attempts, but the first has surely done nothing", err, len(w.bodies))
+				}
+			})
+		})
+	}
 }
 
 func TestConflictIsRetriedInPlace(t *testing.T) {

@@ -85,10 +85,12 @@ func stalled(r *http.Request) (*http.Response, error) {
 }
 
 // torn breaks the connection in the middle of the answer.
-func torn(r *http.Request) (*http.Response, error) {
-	res, err := ok(`{"Attributes":{`)(r)
-	res.Body = io.NopCloser(io.MultiReader(bytes.NewBufferString(`{"Attr`), failing{}))
-	return res, err
+func torn(code int) answer {
+	return func(r *http.Request) (*http.Response, error) {
+		res, err := status(code, `{"Attributes":{`)(r)
+		res.Body = io.NopCloser(io.MultiReader(bytes.NewBufferString(`{"Attr`), failing{}))
+		return res, err
+	}
 }
 
 type failing struct{}

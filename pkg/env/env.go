@@ -15,6 +15,12 @@ const (
 	// Aggregator is the name or ARN of the aggregator function, which admission
 	// wakes. Empty: only the schedule starts it.
 	Aggregator = "LANEKEEPER_AGGREGATOR"
+	// MetricsNamespace is the CloudWatch namespace of what the aggregator emits.
+	// Empty: it emits nothing.
+	MetricsNamespace = "LANEKEEPER_METRICS_NAMESPACE"
+	// DeadLetters is a JSON object of dead-letter queue URLs by lane, which the
+	// aggregator counts. Empty: they are not counted.
+	DeadLetters = "LANEKEEPER_DEAD_LETTERS"
 )
 
 // DefaultConfig is where the compiled configuration lies in a function's

@@ -13,10 +13,6 @@ import (
 const (
 	// copyMaxAge is how old a copy that shows work may be before it is read again.
 	copyMaxAge = time.Second
-	// refuseMaxAge is how old a copy may be that something is refused on: a read
-	// more is cheap against a refusal that was no longer true, and this bounds a
-	// flood of refusals to a hundred reads a second and instance.
-	refuseMaxAge = 10 * time.Millisecond
 	// bookMaxAge is how old a copy of the published estimates may be.
 	bookMaxAge = 15 * time.Second
 	// maxLedgers bounds the ledgers kept in memory.
@@ -66,7 +62,8 @@ type view struct {
 }
 
 // look returns the copies for a decision, reading again, in one call, those
-// that are stale; with strict, all that are older than refuseMaxAge.
+// that are stale; with strict, all that were read before now: a
+// read more is cheap against a refusal that was no longer true.
 func (s *Service) look(ctx context.Context, lane, tenant string, now time.Time, strict bool) (view, error) {
 	v, stale := s.remembered(lane, tenant, now, strict)
 	if len(stale) == 0 {
@@ -93,10 +90,10 @@ func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v = view{lane: s.copies.lanes[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book}
-	if !v.lane.fresh(now) || strict && now.Sub(v.lane.at) > refuseMaxAge {
+	if !v.lane.fresh(now) || strict && v.lane.at.Before(now) {
 		stale = append(stale, taskop.LaneKey(lane))
 	}
-	if !v.ledger.fresh(now) || strict && now.Sub(v.ledger.at) > refuseMaxAge {
+	if !v.ledger.fresh(now) || strict && v.ledger.at.Before(now) {
 		stale = append(stale, taskop.LedgerKey(tenant))
 	}
 	for _, name := range s.Config.LaneNames() {

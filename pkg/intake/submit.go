@@ -85,8 +85,8 @@ func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
 		return Accepted{}, err
 	}
 	d := a.decide(a.p, &v, now)
-	if !d.Accepted() && (now.Sub(v.lane.at) > refuseMaxAge || now.Sub(v.ledger.at) > refuseMaxAge) {
-		// Nothing is refused on an old copy, not even on an empty one.
+	if !d.Accepted() && (v.lane.at.Before(now) || v.ledger.at.Before(now)) {
+		// Nothing is refused on old news, not even on an empty copy.
 		if v, err = a.look(ctx, a.p.lane.Name, a.p.who.Tenant, now, true); err != nil {
 			return Accepted{}, err
 		}
