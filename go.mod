@@ -2,6 +2,9 @@ module github.com/lanekeeper/lanekeeper
 
 go 1.26.0
 
+// The CDK command line carries Go templates.
+ignore ./infra/node_modules
+
 require (
 	github.com/Masterminds/semver/v3 v3.5.0 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect

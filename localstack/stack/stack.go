@@ -100,12 +100,15 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.createQueues(ctx); err != nil {
 		return err
 	}
+	if err := s.recover(ctx); err != nil {
+		return err
+	}
 	var sender queue.Sender = s.db.Queues()
 	if s.opts.Queue != nil {
 		sender = s.opts.Queue(sender)
 	}
 	aggregator := aggregate.New(aggregate.Deps{Config: cfg, Table: s.table, Queue: sender, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
-		NewID: chance.NewToken, PublishEvery: s.opts.PublishEvery})
+		NewID: chance.NewToken, PublishEvery: s.opts.PublishEvery, Stopping: s.stopping.Load})
 	admission := intake.New(intake.Deps{Config: cfg, Table: s.table, Queue: sender, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
 		NewID: chance.NewID, Wake: s.wake})
 
@@ -265,9 +268,9 @@ func (s *Stack) Stop(ctx context.Context) error {
 		errs = append(errs, <-done)
 	}
 	if s.sched != nil {
-		now, cancel := context.WithCancel(context.Background())
-		cancel() // its run ends within a tick; there is nothing to wait for
-		if err := s.sched.Stop(now); err != nil && !errors.Is(err, context.Canceled) {
+		now, cancel := context.WithTimeout(context.Background(), 3*aggregate.TickEvery)
+		defer cancel() // its run ends within a tick
+		if err := s.sched.Stop(now); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			errs = append(errs, err)
 		}
 	}

@@ -1,13 +1,17 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
+	"github.com/lanekeeper/lanekeeper/pkg/execute"
 	"github.com/lanekeeper/lanekeeper/pkg/failure"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 	"github.com/lanekeeper/lanekeeper/pkg/retry"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
@@ -49,6 +53,7 @@ func (r *run) visitDue(ctx context.Context, lanes map[string]*taskop.Lane) (live
 		})
 	}
 	wg.Wait()
+	var retries []*task.Task
 	for len(due) > 0 {
 		n := min(len(due), op.MaxBatchGet)
 		rows, err := r.Table.BatchGet(ctx, due[:n], true)
@@ -64,11 +69,22 @@ func (r *run) visitDue(ctx context.Context, lanes map[string]*taskop.Lane) (live
 				errs = append(errs, err)
 				continue
 			}
+			if t.State == task.RetryWait {
+				retries = append(retries, t)
+				continue
+			}
 			if err := r.visit(ctx, t, lanes); err != nil && !moved(err) {
 				errs = append(errs, err)
 			}
 		}
 		due = due[n:]
+	}
+	// Slots of the retry lane go by priority, whatever shard a task was found in.
+	slices.SortStableFunc(retries, func(a, b *task.Task) int { return cmp.Compare(retryTag(a), retryTag(b)) })
+	for _, t := range retries {
+		if err := r.visit(ctx, t, lanes); err != nil && !moved(err) {
+			errs = append(errs, err)
+		}
 	}
 	return live, errors.Join(errs...)
 }
@@ -163,7 +179,7 @@ func (r *run) adopt(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 			return
 		}
 	}
-	o := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: r.Clock().UnixMilli(), AmountMS: t.AmountMS}
+	o := taskop.OpenOf(t, r.Clock().UnixMilli())
 	if t.State == task.Running {
 		o.Running, o.SinceMS = true, t.AttemptMS
 	}
@@ -178,17 +194,22 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	nowMS := now.UnixMilli()
 	after := *t
 	const message = "the worker disappeared: its lease ran out"
-	after.Error = &task.Error{Code: task.OutcomeLost, Signature: retry.Signature(task.OutcomeLost, message), Message: message, Retryable: true}
+	lost := &task.Error{Code: task.OutcomeLost, Signature: retry.Signature(task.OutcomeLost, message), Message: message, Retryable: true}
+	after.Error = lost
 	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: nowMS, Outcome: task.OutcomeLost, Signature: after.Error.Signature, Code: task.OutcomeLost, Message: message}
 	end := taskop.End{After: &after, LostAtMS: nowMS}
 	if t.CancelRequested {
 		end.Event, after.Error, after.FinishedMS = task.AbortCancel, nil, nowMS
 	} else {
-		after.Failures++
-		end.Event, after.NotBeforeMS = failure.Next(r.Config, &after, true, 0, nowMS, r.Float())
+		failure.Count(&after, t.Error, lost)
+		f := failure.Failure{Retryable: true, Lost: true, SamePayload: r.samePayload(ctx, &after, nowMS)}
+		end.Event, after.NotBeforeMS = failure.Next(r.Config, &after, f, nowMS, r.Float())
 		after.DueMS = r.notAfterStartBy(t, after.NotBeforeMS)
 		if end.Event == task.Fail {
 			after.FinishedMS = nowMS
+		}
+		if end.Event == task.Poison {
+			after.QuarantinedMS = nowMS
 		}
 	}
 	after.Attempts = append([]task.Attempt(nil), t.Attempts...)
@@ -205,18 +226,44 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	return nil
 }
 
+// retryTag is a retry's place in the retry lane: by priority, then by time.
+func retryTag(t *task.Task) int64 {
+	return taskop.RetryTag(policy.PriorityRank(t.Priority), t.NotBeforeMS)
+}
+
+// samePayload is how many tasks of the tenant and class with the payload of a
+// lost attempt have failed as it did; 0 when they are not counted.
+func (r *run) samePayload(ctx context.Context, t *task.Task, nowMS int64) int64 {
+	most, counts := failure.Counts(r.Config, t)
+	payload := t.Payload
+	if counts && t.PayloadBeside {
+		item, err := r.Table.Get(ctx, taskop.PayloadKey(t.Tenant, t.ID), true)
+		if err != nil {
+			return 0
+		}
+		payload = taskop.Body(item)
+	}
+	if !counts || payload == "" {
+		return 0
+	}
+	return execute.CountPoison(ctx, r.Table, t, payload, most, nowMS)
+}
+
 // retryDue brings a retry back, into the retry lane.
 func (r *run) retryDue(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
 	nowMS := r.Clock().UnixMilli()
 	l := lanes[r.Config.RetryLane()]
-	o := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: nowMS, AmountMS: t.AmountMS}
+	back := *t
+	back.AtLane, back.Tag = l.Name, retryTag(t)
+	t = &back
+	o := taskop.OpenOf(t, nowMS)
 	event := task.DueWaiting
-	if l.Open < l.Slots && l.Ready <= 0 && !l.Paused {
+	if l.Open < l.Slots && l.Ready <= 0 && !l.Paused && !l.OriginFull(o.Origin) {
 		event = task.DueQueued
 	}
-	enter, back := taskop.EnterReady(l.Name, t.AmountMS, nil), taskop.LeaveReady(l.Name, t.AmountMS, false)
+	enter, undo := taskop.EnterDue(l.Name, t.AmountMS), taskop.LeaveReady(l.Name, t.AmountMS, false)
 	if event == task.DueQueued {
-		enter, back = taskop.EnterSlot(l.Name, o, nil), taskop.LeaveSlot(l.Name, o)
+		enter, undo = taskop.EnterDueSlot(l, o), taskop.LeaveSlot(l.Name, o)
 	}
 	if err := r.writeLane(ctx, enter, l); err != nil {
 		return err
@@ -224,7 +271,7 @@ func (r *run) retryDue(ctx context.Context, t *task.Task, lanes map[string]*task
 	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())
 	if _, err := r.Table.Write(ctx, taskop.DueRow(t, event, l.Name, due)); err != nil {
 		if op.FailedCond(err) != nil {
-			_ = r.writeLane(ctx, back, l) // too full until repaired, at worst
+			_ = r.writeLane(ctx, undo, l) // too full until repaired, at worst
 		}
 		return err
 	}

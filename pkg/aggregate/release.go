@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
@@ -14,26 +15,45 @@ const (
 	releasesPerTick = 200
 	releaseBatch    = 25
 	unparksPerTick  = 50
+	passesPerTick   = 5000
+	passBatch       = 500
 )
 
 // release gives free slots to waiting tasks, in order.
 func (r *run) release(ctx context.Context, l *taskop.Lane) error {
 	q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(l.Name)}
-	for done := 0; done < releasesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused; {
+	passed := 0 // entries of lanes that hold their part already: they cost no reads of rows
+	for done := 0; done < releasesPerTick && passed < passesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused; {
 		q.Limit = int(min(l.Slots-l.Open+2, releaseBatch))
+		if passed > 0 {
+			q.Limit = passBatch
+		}
 		page, err := r.Table.Query(ctx, q)
 		if err != nil {
 			return err
 		}
-		if len(page.Rows) > 0 {
-			if err := r.releaseRows(ctx, l, page.Rows); err != nil {
+		rows := page.Rows
+		if r.Config.RetryLane() == l.Name {
+			rows = slices.DeleteFunc(rows, func(row op.Row) bool {
+				e, err := taskop.ParseReadySort(row.Item.Str("rs"))
+				return err == nil && l.OriginFull(e.Origin)
+			})
+			passed += len(page.Rows) - len(rows)
+		}
+		for len(rows) > 0 {
+			n := min(len(rows), releaseBatch)
+			if err := r.releaseRows(ctx, l, rows[:n]); err != nil {
 				if errors.Is(err, errMoved) {
 					return nil // no slot left
 				}
 				return err
 			}
+			done += n
+			rows = rows[n:]
+			if l.Open >= l.Slots {
+				return nil
+			}
 		}
-		done += q.Limit
 		if page.Cursor == "" {
 			return nil
 		}
@@ -66,6 +86,9 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 			}
 			continue
 		}
+		if l.OriginFull(taskop.OpenOf(t, 0).Origin) {
+			continue
+		}
 		if err := r.releaseOne(ctx, t, l); err != nil {
 			return err
 		}
@@ -76,8 +99,8 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 
 func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane) error {
 	nowMS := r.Clock().UnixMilli()
-	o := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: nowMS, AmountMS: t.AmountMS}
-	if err := r.writeLane(ctx, taskop.ReleaseSlot(l.Name, o, false), l); err != nil {
+	o := taskop.OpenOf(t, nowMS)
+	if err := r.writeLane(ctx, taskop.ReleaseSlotOf(l, o, false), l); err != nil {
 		return err
 	}
 	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())

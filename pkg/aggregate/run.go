@@ -24,6 +24,9 @@ type Deps struct {
 	Tally  *tally.Recorder
 	Float  func() float64 // in [0, 1), for jitter; safe for concurrent use
 	NewID  func() string
+	// Stopping says that the process ends and runs should too, after their tick.
+	// nil: never.
+	Stopping func() bool
 	// PublishEvery is how often estimates are published; 0 is once a minute.
 	PublishEvery time.Duration
 }
@@ -57,7 +60,7 @@ const (
 type Report struct {
 	Epoch   int64  `json:"epoch"`
 	Ticks   int    `json:"ticks"`
-	EndedBy string `json:"ended_by"` // "held", "asked", "idle", "time", "context", "lost"
+	EndedBy string `json:"ended_by"` // "held", "asked", "idle", "time", "stopping", "context", "lost"
 }
 
 // Run takes the lease and ticks until somebody asks for it, the time is over or
@@ -153,6 +156,8 @@ func (r *run) loop(ctx context.Context, rep *Report) string {
 			return "lost"
 		case wanted:
 			return "asked"
+		case r.Stopping != nil && r.Stopping():
+			return "stopping"
 		case now.Sub(liveAt) >= idleEnd:
 			return "idle"
 		case now.Sub(began) >= runLength:

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lanekeeper/lanekeeper/pkg/failure"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
@@ -18,6 +19,7 @@ import (
 
 // outcome is how a handler ended.
 type outcome struct {
+	payload  string // as the handler was given it
 	result   string // JSON
 	progress string // JSON, the last report
 	err      error
@@ -45,14 +47,15 @@ func (s *Service) run(ctx context.Context, t *task.Task) outcome {
 	var out outcome
 	handler, ok := s.handler(t.Class)
 	if !ok {
-		out.err = worker.WithCode("no_handler", fmt.Errorf("this worker has no handler for class %q", t.Class))
+		out.err = worker.WithCode(failure.CodeNoHandler, fmt.Errorf("this worker has no handler for class %q", t.Class))
 		return out
 	}
 	payload, err := s.payload(ctx, t)
 	if err != nil {
-		out.err = worker.WithCode("payload_unavailable", errors.New("the payload could not be read"))
+		out.err = worker.WithCode(failure.CodeNoPayload, errors.New("the payload could not be read"))
 		return out
 	}
+	out.payload = string(payload)
 	hctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	watch := &watcher{Service: s, t: t, end: end}

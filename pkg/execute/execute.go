@@ -165,7 +165,9 @@ func (s *Service) claim(ctx context.Context, t *task.Task) (claimed *task.Task, 
 }
 
 func (s *Service) open(t *task.Task) taskop.Open {
-	return taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: t.AttemptMS, AmountMS: t.AmountMS, Running: true}
+	o := taskop.OpenOf(t, t.AttemptMS)
+	o.Running = true
+	return o
 }
 
 func (s *Service) read(ctx context.Context, tenant, id string) (*task.Task, error) {

@@ -30,10 +30,10 @@ type verdict struct {
 }
 
 // conclude decides what an attempt's outcome means for its task.
-func (s *Service) conclude(t *task.Task, out outcome) verdict {
+func (s *Service) conclude(ctx context.Context, t *task.Task, out outcome) verdict {
 	now := s.Clock().UnixMilli()
 	after := *t
-	after.Error, after.Progress = nil, out.progress
+	after.Error, after.Same, after.Progress = nil, 0, out.progress
 	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: now}
 	v := verdict{}
 	checkpoint, goesOn := worker.CheckpointOf(out.err)
@@ -51,32 +51,62 @@ func (s *Service) conclude(t *task.Task, out outcome) verdict {
 		}
 		after.DueMS = now + s.Config.Tasks.ResendAfter.MS()
 	default:
-		v = s.failed(&after, &record, out, now)
+		v = s.failed(ctx, t, &after, &record, out, now)
 	}
 	record.Outcome = v.outcome
 	after.Attempts = append([]task.Attempt(nil), t.Attempts...)
 	after.Record(record)
 	if next, ok := task.Next(task.Running, v.end.Event); ok && next.To.Terminal() {
 		after.FinishedMS = now
+	} else if ok && next.To == task.Quarantined {
+		after.QuarantinedMS = now
 	}
 	v.end.After = &after
 	return v
 }
 
-// failed applies the retry policy of the lane that admitted the task.
-func (s *Service) failed(after *task.Task, record *task.Attempt, out outcome, now int64) verdict {
+// failed applies the retry policy of the task's lane and class.
+func (s *Service) failed(ctx context.Context, t, after *task.Task, record *task.Attempt, out outcome, now int64) verdict {
 	v := verdict{outcome: task.OutcomeFailed}
 	code, message := worker.Code(out.err), out.err.Error()
 	if errors.Is(out.cause, worker.ErrTimeLimit) {
 		v.outcome, code = task.OutcomeTimedOut, "timeout"
 	}
-	after.Failures++
-	retryable := !worker.IsPermanent(out.err)
-	after.Error = &task.Error{Code: code, Signature: retry.Signature(code, message), Message: clip(message, MaxErrorMessage), Retryable: retryable}
+	f := failure.Failure{Retryable: !worker.IsPermanent(out.err), NotBegun: code == failure.CodeNoHandler || code == failure.CodeNoPayload,
+		AfterMS: worker.AfterOf(out.err).Milliseconds()}
+	after.Same = t.Same
+	failure.Count(after, t.Error, &task.Error{Code: code, Signature: retry.Signature(code, message), Message: clip(message, MaxErrorMessage), Retryable: f.Retryable})
+	f.SamePayload = s.samePayload(ctx, after, out.payload, f, now)
 	record.Signature, record.Code, record.Message = after.Error.Signature, code, clip(message, historyMessage)
-	v.end.Event, after.NotBeforeMS = failure.Next(s.Config, after, retryable, worker.AfterOf(out.err).Milliseconds(), now, s.Float())
+	v.end.Event, after.NotBeforeMS = failure.Next(s.Config, after, f, now, s.Float())
 	after.DueMS = after.NotBeforeMS
 	return v
+}
+
+// samePayload counts the task among those of its tenant and class that failed with
+// its payload and signature, and returns how many those are; 0 when they are
+// not counted. A task without a payload has none to blame.
+func (s *Service) samePayload(ctx context.Context, t *task.Task, payload string, f failure.Failure, now int64) int64 {
+	most, counts := failure.Counts(s.Config, t)
+	if !counts || payload == "" || !f.Retryable || f.NotBegun {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPause*10)
+	defer cancel()
+	return CountPoison(ctx, s.Table, t, payload, most, now)
+}
+
+// CountPoison counts a task that failed under its payload and signature. A store
+// that does not answer costs nothing but the count.
+func CountPoison(ctx context.Context, table op.Table, t *task.Task, payload string, most, nowMS int64) int64 {
+	item, err := table.Write(ctx, taskop.CountPoison(taskop.PoisonKey(t.Tenant, t.Class, payload, t.Error.Signature, nowMS), t.ID, most, nowMS))
+	if ce := op.FailedCond(err); ce != nil {
+		item, _ = ce.On(0)
+	} else if err != nil {
+		slog.WarnContext(ctx, "a failure was not counted under its payload", "task", t.ID, "error", err)
+		return 0
+	}
+	return taskop.Poisoned(item)
 }
 
 func clip(s string, most int) string {
@@ -93,7 +123,7 @@ func clip(s string, most int) string {
 
 // finish writes an attempt's end and returns the next task for its slot.
 func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.Task {
-	v := s.conclude(t, out)
+	v := s.conclude(ctx, t, out)
 	if v.end.Event == task.Continue {
 		// Counted before the row's write: too full is safe.
 		s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)

@@ -13,6 +13,10 @@ import (
 // readyPeek is how many heads of the ready order a worker looks at.
 const readyPeek = 10
 
+// sharedPeek is how far it looks in a lane that several lanes share, past the
+// tasks of those that hold their part already.
+const sharedPeek = 100
+
 // looks are the pauses before a worker looks again when the lane says that
 // somebody waits whom the index does not show yet.
 var looks = []time.Duration{0, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
@@ -37,6 +41,9 @@ func (s *Service) roomForAnother(ctx context.Context, lane string) bool {
 // it claims and returns; or it gives the slot back.
 func (s *Service) handOver(ctx context.Context, ended *task.Task) *task.Task {
 	lane := ended.AtLane
+	if lane == s.Config.RetryLane() {
+		return s.handOverShared(ctx, ended)
+	}
 	for i, pause := range looks {
 		if pause > 0 {
 			select {
@@ -77,6 +84,18 @@ func (s *Service) handOver(ctx context.Context, ended *task.Task) *task.Task {
 	}
 	s.writeLane(ctx, taskop.EndRun(lane, ended.ID, false), lane)
 	return nil
+}
+
+// handOverShared gives the slot back and takes one again: in a lane that several
+// lanes share, a slot may only go to a task whose lane does not hold its part
+// already, and only taking it anew proves that.
+func (s *Service) handOverShared(ctx context.Context, ended *task.Task) *task.Task {
+	s.writeLane(ctx, taskop.EndRun(ended.AtLane, ended.ID, false), ended.AtLane)
+	next, err := s.takeWaiting(ctx, ended.AtLane)
+	if err != nil {
+		slog.WarnContext(ctx, "looking for the next task failed", "lane", ended.AtLane, "error", err)
+	}
+	return next
 }
 
 // laneNow reads the lane item; old news only cost a look in vain.
@@ -150,11 +169,21 @@ type head struct{ tenant, id, order string }
 func (s *Service) heads(ctx context.Context, lane *taskop.Lane, tenant string) ([]head, error) {
 	var out []head
 	if lane.Ready > 0 {
-		page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane.Name), Limit: readyPeek})
+		q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane.Name), Limit: readyPeek}
+		if lane.Name == s.Config.RetryLane() {
+			q.Limit = sharedPeek
+		}
+		page, err := s.Table.Query(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range page.Rows {
+			if e, err := taskop.ParseReadySort(r.Item.Str("rs")); err == nil && lane.OriginFull(e.Origin) {
+				continue
+			}
+			if len(out) == readyPeek {
+				break
+			}
 			if tenant, id, ok := taskop.ParseRowKey(r.Key); ok {
 				out = append(out, head{tenant, id, r.Item.Str("rs")})
 			}
@@ -208,8 +237,11 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 			}
 			continue
 		}
-		slot := taskop.Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: s.Clock().UnixMilli(), AmountMS: t.AmountMS}
-		if _, ok := s.writeLane(ctx, taskop.ReleaseSlot(lane, slot, false), lane); !ok {
+		slot := taskop.OpenOf(t, s.Clock().UnixMilli())
+		if state.OriginFull(slot.Origin) {
+			continue
+		}
+		if _, ok := s.writeLane(ctx, taskop.ReleaseSlotOf(&state, slot, false), lane); !ok {
 			return nil, nil // no slot after all
 		}
 		claimed, full, err := s.claim(ctx, t)
@@ -221,6 +253,7 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 			return nil, err // whether it was claimed is unknown: the slot stays taken until repaired
 		}
 		s.writeLane(ctx, taskop.UnreleaseSlot(lane, slot, false), lane)
+		state.Shared++ // ours: it was given and taken back
 		if full {
 			if err := s.parkWaiting(ctx, t); err != nil {
 				return nil, err

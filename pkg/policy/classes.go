@@ -18,7 +18,7 @@ type Class struct {
 	// Late says what becomes of a task that cannot start in time: expire (the default) or run.
 	Late string `json:"late" rule:"default=expire,enum=expire|run"`
 	// Retry is default (the lane's policy) or none (a failure is final).
-	Retry string `json:"retry" rule:"default=default,enum=default|none" later:"the lane's retry policy applies for now" off:"default"`
+	Retry string `json:"retry" rule:"default=default,enum=default|none"`
 	// RequireIdempotencyKey refuses submissions without a key. Default false.
 	RequireIdempotencyKey bool `json:"require_idempotency_key"`
 	// Preemptible tasks give way to higher priorities. Default false.

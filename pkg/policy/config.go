@@ -116,13 +116,14 @@ type Retry struct {
 	// MaxAttempts counts the first attempt too, 1 to 100.
 	MaxAttempts int `json:"max_attempts" rule:"required,min=1,max=100"`
 	// Immediate retries without a backoff, 0 or 1. Default 0.
-	Immediate int `json:"immediate" rule:"min=0,max=1" later:"every retry waits its backoff for now"`
+	Immediate int `json:"immediate" rule:"min=0,max=1"`
 	// BackoffBase is the upper bound of the first full-jitter backoff, 1ms to 1h. Default 1s.
 	BackoffBase Duration `json:"backoff_base" rule:"default=1s,min=1ms,max=1h"`
 	// BackoffCap is the upper bound of any backoff, at least backoff_base, at most 24h. Default 1m.
 	BackoffCap Duration `json:"backoff_cap" rule:"default=1m,min=1ms,max=24h"`
-	// QuarantineAfter so many failures with the same signature, 1 to 100. Default: never by signature.
-	QuarantineAfter int `json:"quarantine_after,omitempty" rule:"opt,min=1,max=100" later:"equal failures are not counted yet"`
+	// QuarantineAfter so many failures in a row with the same signature, or so many tasks of a tenant that failed with it on
+	// the same payload within a UTC day, 1 to 100. Default: never by signature.
+	QuarantineAfter int `json:"quarantine_after,omitempty" rule:"opt,min=1,max=100"`
 }
 
 // DLQ is a lane's dead-letter queue.

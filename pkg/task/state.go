@@ -74,6 +74,7 @@ const (
 	Expire        Event = "expire"
 	ReplayQueued  Event = "replay_queued"
 	ReplayWaiting Event = "replay_waiting"
+	Undeliverable Event = "undeliverable"
 )
 
 // Transition is one line of the table. Work and Active say how many amounts
@@ -111,6 +112,7 @@ var Transitions = []Transition{
 	{RetryWait, Expire, Expired, -1, 0, "start_by passed and the class does not run late"},
 	{Quarantined, ReplayQueued, Queued, +1, 0, "a replay was admitted with a slot free: attempts afresh"},
 	{Quarantined, ReplayWaiting, Waiting, +1, 0, "a replay was admitted: attempts afresh"},
+	{Queued, Undeliverable, Quarantined, -1, 0, "its wake-ups keep ending in the dead-letter queue without a claim"},
 	{Quarantined, Cancel, Cancelled, 0, 0, "cancelled by its tenant or an operator"},
 }
 

@@ -15,16 +15,23 @@ type Task struct {
 	AmountMS int64 // its reservation, frozen at admission
 
 	SubmittedMS int64
+	AdmittedMS  int64 // when it was admitted again out of quarantine; 0 never
 	DeadlineMS  int64
 	StartByMS   int64 // deadline − service p95, frozen
 	RunLate     bool  // run after start_by instead of expiring
 	StartedMS   int64 // first start
 	FinishedMS  int64
+	// QuarantinedMS is when it went to quarantine, 0 when it is not there.
+	QuarantinedMS int64
+	// Dead counts wake-ups for it that ended in the dead-letter queue since its
+	// last claim, the last one counted at DeadMS.
+	Dead, DeadMS int64
 
 	Prediction Prediction
 
 	Attempt      int64 // attempts begun
-	Failures     int64 // attempts that ended in a failure
+	Failures     int64 // attempts that ended in a failure, since the last admission
+	Same         int64 // of these, the last ones in a row with the same signature
 	LeaseToken   string
 	LeaseUntilMS int64
 	AttemptMS    int64 // start of the current or last attempt
@@ -104,6 +111,9 @@ func (t *Task) Record(a Attempt) {
 	}
 	t.Attempts = append(t.Attempts, a)
 }
+
+// Since is when the task was admitted last: what waiting and deadlines count from.
+func (t *Task) Since() int64 { return max(t.SubmittedMS, t.AdmittedMS) }
 
 // HandedBack says whether the last attempt went on without an outcome: the task
 // has started in time, and start_by no longer applies to it.

@@ -1,8 +1,6 @@
 package taskop
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -72,8 +70,7 @@ func TenantKey(tenant string) op.Key { return op.Key{PK: "E#" + tenant, SK: "e"}
 // CredentialKey is the key under which a credential's owner is kept. Only its
 // SHA-256 is stored.
 func CredentialKey(secret string) op.Key {
-	sum := sha256.Sum256([]byte(secret))
-	return op.Key{PK: "K#" + hex.EncodeToString(sum[:]), SK: "k"}
+	return CredentialKeyOf(HashOf(secret))
 }
 
 // EstimatesKey is the key of part n of the published estimates.
@@ -118,6 +115,17 @@ func ReadySort(tag, submittedMS int64, id string, amountMS int64) string {
 	return fmt.Sprintf("%016d.%013d.%s.%d", tag, submittedMS, id, amountMS)
 }
 
+// sharedSort is a ready sort key in a lane that several lanes share: it ends
+// with the lane that the task came from, so that a lane which holds its part
+// already can be passed over without reading rows.
+func sharedSort(ready, origin string) string { return ready + "." + origin }
+
+// RetryTag is the fair-order tag of a repeated attempt: by priority (0 is the
+// highest), and within it by the time from which it may begin.
+func RetryTag(priorityRank int, notBeforeMS int64) int64 {
+	return int64(max(priorityRank, 0))*1e14 + max(notBeforeMS, 0)
+}
+
 // ReadyEntry is what a ready sort key says.
 type ReadyEntry struct {
 	Tenant      string // parked entries only
@@ -125,6 +133,7 @@ type ReadyEntry struct {
 	SubmittedMS int64
 	ID          string
 	AmountMS    int64
+	Origin      string // the lane it came from, where that is another
 }
 
 // ParseReadySort reads a sort key of the ready index, parked or not.
@@ -134,6 +143,9 @@ func ParseReadySort(s string) (ReadyEntry, error) {
 		e.Tenant, s = s[:i], s[i+1:]
 	}
 	parts := strings.Split(s, ".")
+	if len(parts) == 5 {
+		e.Origin, parts = parts[4], parts[:4]
+	}
 	if len(parts) != 4 {
 		return ReadyEntry{}, fmt.Errorf("taskop: bad ready sort key %q", s)
 	}

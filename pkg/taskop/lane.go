@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
 )
 
 // Attributes of a lane's item.
@@ -20,6 +21,7 @@ const (
 	nVirtual = "v"
 	nPaused  = "paused"
 	nEpoch   = "ep"
+	nShared  = "oq" // +1 whenever a slot is given to a task of another lane
 
 	queuedPrefix  = "q#"
 	runningPrefix = "r#"
@@ -31,10 +33,27 @@ type Open struct {
 	SinceMS                   int64 // running: start of the attempt; queued: when the slot was taken
 	AmountMS                  int64
 	Running                   bool
+	Origin                    string // the lane that admitted it, where that is another
 }
 
 func (o Open) value() op.Value {
-	return op.S(strings.Join([]string{o.Class, o.Bucket, o.Tenant, strconv.FormatInt(o.SinceMS, 10), strconv.FormatInt(o.AmountMS, 10)}, "|"))
+	parts := []string{o.Class, o.Bucket, o.Tenant, strconv.FormatInt(o.SinceMS, 10), strconv.FormatInt(o.AmountMS, 10)}
+	if o.Origin != "" {
+		parts = append(parts, o.Origin)
+	}
+	return op.S(strings.Join(parts, "|"))
+}
+
+// OpenOf is the entry of a task in the lane that holds it.
+func OpenOf(t *task.Task, sinceMS int64) Open {
+	return Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: sinceMS, AmountMS: t.AmountMS, Origin: origin(t.Lane, t.AtLane)}
+}
+
+func origin(lane, atLane string) string {
+	if lane == atLane {
+		return ""
+	}
+	return lane
 }
 
 // Lane is a lane's item: the snapshot that admission predicts from, and the
@@ -44,6 +63,7 @@ type Lane struct {
 	Exists                            bool
 	Slots, Cut, Open, Ready, Parked   int64
 	WorkMS, EnteredMS, Virtual, Epoch int64
+	Shared                            int64 // how often a slot went to a task of another lane
 	Paused                            bool
 	Tasks                             []Open // queued and running, in no order
 }
@@ -56,7 +76,7 @@ func DecodeLane(name string, it op.Item) (Lane, error) {
 	l := Lane{
 		Name: name, Exists: it != nil,
 		Slots: it.Int(nSlots), Cut: it.Int(nCut), Open: it.Int(nOpen), Ready: it.Int(nReady), Parked: it.Int(nParked),
-		WorkMS: it.Int(nWork), EnteredMS: it.Int(nEntered), Virtual: it.Int(nVirtual), Epoch: it.Int(nEpoch), Paused: it.Has(nPaused),
+		WorkMS: it.Int(nWork), EnteredMS: it.Int(nEntered), Virtual: it.Int(nVirtual), Epoch: it.Int(nEpoch), Shared: it.Int(nShared), Paused: it.Has(nPaused),
 	}
 	for attr, v := range it {
 		id, running := strings.CutPrefix(attr, runningPrefix)
@@ -67,10 +87,14 @@ func DecodeLane(name string, it op.Item) (Lane, error) {
 			}
 		}
 		parts := strings.Split(v.Str(), "|")
+		from := ""
+		if len(parts) == 6 {
+			from, parts = parts[5], parts[:5]
+		}
 		if len(parts) != 5 {
 			return l, fmt.Errorf("taskop: lane %s: bad entry %s = %s", name, attr, v)
 		}
-		o := Open{ID: id, Class: parts[0], Bucket: parts[1], Tenant: parts[2], Running: running}
+		o := Open{ID: id, Class: parts[0], Bucket: parts[1], Tenant: parts[2], Running: running, Origin: from}
 		var err1, err2 error
 		o.SinceMS, err1 = strconv.ParseInt(parts[3], 10, 64)
 		o.AmountMS, err2 = strconv.ParseInt(parts[4], 10, 64)

@@ -52,6 +52,11 @@ const (
 	aError    = "er"
 	aHistory  = "hs"
 	aBody     = "v" // payload and result items
+	aAdmit    = "ad"
+	aSame     = "sf"
+	aQuarant  = "qa"
+	aDead     = "dd"
+	aDeadAt   = "da"
 )
 
 const (
@@ -95,6 +100,11 @@ func EncodeRow(t *task.Task) op.Item {
 	num(aBegun, t.AttemptMS)
 	num(aNotBef, t.NotBeforeMS)
 	num(aTag, t.Tag)
+	num(aAdmit, t.AdmittedMS)
+	num(aSame, t.Same)
+	num(aQuarant, t.QuarantinedMS)
+	num(aDead, t.Dead)
+	num(aDeadAt, t.DeadMS)
 	str(aToken, t.LeaseToken)
 	str(aReqHash, t.RequestHash)
 	str(aOrdering, t.OrderingKey)
@@ -118,7 +128,7 @@ func EncodeRow(t *task.Task) op.Item {
 	if t.State.Live() {
 		it[dueKey], it[dueSort] = op.S(duePartitionOf(t.ID)), op.S(DueSort(t.DueMS))
 	}
-	if t.State == task.Waiting {
+	if t.State == task.Waiting || t.State == task.Quarantined {
 		rk, rs := readyKeys(t)
 		it[readyKey], it[readySort] = op.S(rk), op.S(rs)
 	}
@@ -126,7 +136,13 @@ func EncodeRow(t *task.Task) op.Item {
 }
 
 func readyKeys(t *task.Task) (rk, rs string) {
-	rs = ReadySort(t.Tag, t.SubmittedMS, t.ID, t.AmountMS)
+	if t.State == task.Quarantined {
+		return QuarantinePartition(t.Lane), quarantineSort(t)
+	}
+	rs = ReadySort(t.Tag, t.Since(), t.ID, t.AmountMS)
+	if from := origin(t.Lane, t.AtLane); from != "" {
+		rs = sharedSort(rs, from)
+	}
 	if t.Parked {
 		return ParkedPartition(t.AtLane), parkedSort(t.Tenant, rs)
 	}
@@ -145,6 +161,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		Lane: it.Str(aLane), AtLane: it.Str(aAtLane), Priority: it.Str(aPriority), AmountMS: it.Int(aAmount),
 		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate),
 		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished),
+		AdmittedMS: it.Int(aAdmit), Same: it.Int(aSame), QuarantinedMS: it.Int(aQuarant), Dead: it.Int(aDead), DeadMS: it.Int(aDeadAt),
 		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),
 			P95MS: it.Int(aP95), MargMS: it.Int(aMargin), Probe: it.Has(aProbe)},
 		Attempt: it.Int(aAttempt), Failures: it.Int(aFailures), LeaseToken: it.Str(aToken), LeaseUntilMS: it.Int(aLease),

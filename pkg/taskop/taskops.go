@@ -84,6 +84,9 @@ func Claim(t *task.Task, l Lease) op.Tx {
 	if t.State == task.Waiting {
 		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
 	}
+	if t.Dead > 0 {
+		changes = append(changes, op.Remove(aDead), op.Remove(aDeadAt))
+	}
 	changes = append(changes, dueBy(t, l.UntilMS)...)
 	return op.Tx{Name: name, Writes: []op.Write{
 		rowUpdate(name+".row", t, nil, changes...),
@@ -95,7 +98,7 @@ func Claim(t *task.Task, l Lease) op.Tx {
 func Claimed(t *task.Task, l Lease) *task.Task {
 	c := *t
 	c.State, c.Gen, c.Attempt, c.LeaseToken, c.LeaseUntilMS, c.AttemptMS = task.Running, t.Gen+1, t.Attempt+1, l.Token, l.UntilMS, l.NowMS
-	c.Parked = false
+	c.Parked, c.Dead, c.DeadMS = false, 0, 0
 	if c.StartedMS == 0 {
 		c.StartedMS = l.NowMS
 	}
@@ -150,6 +153,9 @@ func Finish(t *task.Task, e End) op.Tx {
 		after.Result, after.ResultBeside = "", true
 	}
 	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetN(aFailures, after.Failures)}
+	if after.Same != t.Same {
+		changes = append(changes, op.SetN(aSame, after.Same))
+	}
 	set := func(attr, s string) {
 		if s != "" {
 			changes = append(changes, op.SetS(attr, s))
@@ -169,7 +175,9 @@ func Finish(t *task.Task, e End) op.Tx {
 	set(aHistory, mustJSON(after.Attempts))
 	switch tr.To {
 	case task.Waiting:
-		rk, rs := readyKeys(&task.Task{Tenant: t.Tenant, ID: t.ID, Tag: after.Tag, SubmittedMS: t.SubmittedMS, AmountMS: t.AmountMS, AtLane: t.AtLane})
+		back := *t
+		back.State, back.Tag, back.Parked = task.Waiting, after.Tag, false
+		rk, rs := readyKeys(&back)
 		changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs), op.SetN(aTag, after.Tag))
 		changes = append(changes, dueBy(t, after.DueMS)...)
 	case task.RetryWait:
@@ -179,6 +187,8 @@ func Finish(t *task.Task, e End) op.Tx {
 		changes = append(changes, op.Remove(dueKey), op.Remove(dueSort))
 		if tr.To.Terminal() {
 			changes = append(changes, op.SetN(aFinished, after.FinishedMS))
+		} else {
+			changes = append(changes, quarantined(&after, after.QuarantinedMS)...)
 		}
 	}
 	return op.Tx{Name: name, Writes: append([]op.Write{
@@ -195,7 +205,7 @@ func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
 	if event == task.Cancel {
 		changes = append(changes, op.SetN(aCancel, 1))
 	}
-	if t.State == task.Waiting {
+	if t.State == task.Waiting || t.State == task.Quarantined {
 		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
 	}
 	writes := []op.Write{rowUpdate(name+".row", t, nil, changes...)}
@@ -221,7 +231,7 @@ func ReleaseRow(t *task.Task, resendMS int64) op.Write {
 // at max_active.
 func ParkRow(t *task.Task, dueMS int64) op.Write {
 	parked := *t
-	parked.Parked = true
+	parked.State, parked.Parked = task.Waiting, true
 	rk, rs := readyKeys(&parked)
 	var changes []op.Change
 	if t.State != task.Waiting {
@@ -247,9 +257,12 @@ func DueRow(t *task.Task, event task.Event, lane string, dueMS int64) op.Write {
 	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetS(aAtLane, lane)}
 	if tr.To == task.Waiting {
 		back := *t
-		back.AtLane, back.Parked = lane, false
+		back.State, back.AtLane, back.Parked = tr.To, lane, false
 		rk, rs := readyKeys(&back)
 		changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs))
+	}
+	if t.Tag != 0 {
+		changes = append(changes, op.SetN(aTag, t.Tag))
 	}
 	changes = append(changes, op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(dueMS)))
 	return rowUpdate("due.row", t, nil, changes...)
@@ -258,4 +271,10 @@ func DueRow(t *task.Task, event task.Event, lane string, dueMS int64) op.Write {
 // MoveDue moves a visited task's due time to when it must be looked at next.
 func MoveDue(t *task.Task, dueMS int64) op.Write {
 	return rowUpdate("move_due.row", t, nil, op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(dueMS)))
+}
+
+// VoidLease ends the lease of a running attempt whose worker is known to be
+// gone, so that it is taken up at the next tick.
+func VoidLease(t *task.Task, nowMS int64) op.Write {
+	return rowUpdate("void_lease.row", t, holdsLease(t.LeaseToken), op.SetN(aLease, nowMS-1), op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(nowMS)))
 }

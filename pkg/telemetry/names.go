@@ -85,3 +85,9 @@ func Find(name string) (Metric, bool) {
 	}
 	return Metric{}, false
 }
+
+// Methods of predicting a wait.
+const (
+	MethodLevel = "water_level"
+	MethodRatio = "queue_by_slots"
+)

@@ -46,8 +46,8 @@ type change struct {
 // index is what queries of a secondary index see.
 type index struct {
 	parts   map[string]*partition
-	pending []change          // in the order of the writes
-	last    map[op.Key]int64  // per item with pending changes, when the last shows
+	pending []change         // in the order of the writes
+	last    map[op.Key]int64 // per item with pending changes, when the last shows
 }
 
 func newIndex() *index {

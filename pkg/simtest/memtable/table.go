@@ -133,6 +133,9 @@ func (t *Table) Write(_ context.Context, w op.Write) (op.Item, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
 	}
+	if w.Action == op.Check {
+		return nil, fmt.Errorf("memtable: write %q: a check outside of a transaction", w.Name)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	effects, err := t.apply(w.Name, []op.Write{w})
