@@ -91,7 +91,7 @@ func dashboard(p *Plan) string {
 
 	b.heading("Who is refused, and why?")
 	byDecision := telemetry.DimDecision + "," + telemetry.DimClass + "," + telemetry.DimTier
-	b.chart("decisions", search(ns, byDecision, telemetry.AdmissionTotal, "Sum", "${PROP('Dim."+telemetry.DimDecision+"')} ${PROP('Dim."+telemetry.DimClass+"')} ${PROP('Dim."+telemetry.DimTier+"')}"))
+	b.chart("decisions", search(ns, byDecision, telemetry.AdmissionTotal, "Sum", "${!PROP('Dim."+telemetry.DimDecision+"')} ${!PROP('Dim."+telemetry.DimClass+"')} ${!PROP('Dim."+telemetry.DimTier+"')}"))
 	b.chart("quarantined", perLane(telemetry.QuarantineInflow, "Sum")...)
 	b.chart("dead letters", perLane(telemetry.DLQCount, "Maximum")...)
 
@@ -104,7 +104,7 @@ func dashboard(p *Plan) string {
 		misses = append(misses, line(p.own(telemetry.DeadlineMissTotal, "Sum", Dimension{telemetry.DimStage, stage}), stage))
 	}
 	b.chart("deadlines missed", misses...)
-	b.chart("service time p95 (s)", search(ns, telemetry.DimClass, telemetry.ServiceTime, "p95", "${PROP('Dim."+telemetry.DimClass+"')}"))
+	b.chart("service time p95 (s)", search(ns, telemetry.DimClass, telemetry.ServiceTime, "p95", "${!PROP('Dim."+telemetry.DimClass+"')}"))
 
 	b.heading("Which dependency is the cause?")
 	b.chart("retries", perLane(telemetry.RetryCount, "Sum")...)

@@ -71,7 +71,8 @@ func (a answer) decode(status int, v any) error {
 }
 
 func (c *client) task(ctx context.Context, key, id, query string) (t events.Task, err error) {
-	return t, c.get(ctx, events.TaskPath(id)+query, key, &t)
+	err = c.get(ctx, events.TaskPath(id)+query, key, &t)
+	return t, err
 }
 
 // lane finds one lane in the list.
@@ -93,7 +94,8 @@ func (c *client) quote(ctx context.Context, key string, body []byte) (q events.Q
 	if err != nil {
 		return q, err
 	}
-	return q, a.decode(http.StatusOK, &q)
+	err = a.decode(http.StatusOK, &q)
+	return q, err
 }
 
 // ids lists all tasks of a tenant.

@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config) (passed, failed int) {
 		{name: "A reaches its queue budget, B is not blocked", run: b.budget},
 		{name: "a deadline shorter than the predicted wait is refused", run: b.refuse, after: b.hindsight},
 		{name: "its code is stable, obeying Retry-After works", run: b.obey},
-		{name: "the queue drains, admission recovers", run: b.recover},
+		{name: "the queue drains, admission recovers", run: b.drain},
 	}
 	for i, s := range steps {
 		s.number = i + 1

@@ -14,21 +14,24 @@ func (b *burst) all() []*sent {
 	return append([]*sent(nil), b.sent...)
 }
 
-// recover: (7) everything accepted ends well, nothing is left reserved, and what was refused is accepted now.
-func (b *burst) recover(ctx context.Context, s *step) {
-	accepted := 0
+// drain: (7) everything accepted ends well, nothing is left reserved, and what was refused is accepted now.
+func (b *burst) drain(ctx context.Context, s *step) {
+	ended := 0
 	for _, t := range b.all() {
 		if !t.accepted() {
 			continue
 		}
-		accepted++
 		b.await(ctx, s, t)
-		if t.task.State != events.StateSucceeded && !t.stray {
+		if t.stray {
+			continue
+		}
+		ended++
+		if t.task.State != events.StateSucceeded {
 			s.errorf("a task of %s (%s) ended %s", t.tenant.name, t.request.Class, t.task.State)
 		}
 	}
 	b.empty(ctx, s)
-	b.say("      drained: %d accepted tasks have ended, lanes and ledgers are empty", accepted)
+	b.say("      drained: %d accepted tasks have ended, lanes and ledgers are empty", ended)
 	if b.tight == nil {
 		s.fatalf("there is nothing to submit again")
 	}
@@ -41,13 +44,13 @@ func (b *burst) recover(ctx context.Context, s *step) {
 		if !t.accepted() {
 			s.fatalf("what was refused in the burst is still refused on an empty pool: %s (%s)", t.problem.Code, t.problem.Detail)
 		}
-		accepted++
+		ended++
 		b.say("      %s, a deadline of %s s: accepted, to wait %s s", again.who.name, again.Within, t.task.Prediction.Wait)
 		b.inTime(ctx, s, t)
 	}
 	b.empty(ctx, s)
 	b.nothingElse(ctx, s)
-	s.note("%d tasks succeeded, ledgers read zero, what was refused is accepted", accepted)
+	s.note("%d tasks succeeded, ledgers read zero, what was refused is accepted", ended)
 }
 
 // empty waits until lanes and ledgers show nothing.

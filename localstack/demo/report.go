@@ -60,7 +60,7 @@ func (b *burst) classTable(ctx context.Context) (string, error) {
 		slices.Sort(d)
 		label := prom.L("lane", pool, "task_class", c)
 		n, _ := m.Value("lanekeeper_started_total", label...)
-		row(c, strconv.Itoa(len(d)), seconds(quantile(d, 0.5)), seconds(quantile(d, 0.95)), seconds(predicted[c]/int64(len(d))),
+		row(c, strconv.Itoa(len(d)), seconds(percentile(d, 50)), seconds(percentile(d, 95)), seconds(predicted[c]/int64(len(d))),
 			meanError(m, "water_level", n, label...), meanError(m, "queue_by_slots", n, label...))
 	}
 	if err := w.Flush(); err != nil {
@@ -98,9 +98,9 @@ func meanError(m prom.Families, method string, n float64, label ...prom.Label) s
 
 func seconds(ms int64) string { return fmt.Sprintf("%.2f s", float64(ms)/1000) }
 
-// quantile is the nearest-rank quantile of sorted values.
-func quantile(sorted []int64, q float64) int64 {
-	return sorted[max(int(q*float64(len(sorted))+0.999999)-1, 0)]
+// percentile is the nearest-rank percentile of sorted values, percent being 1 to 100.
+func percentile(sorted []int64, percent int) int64 {
+	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
 // missed counts the accepted tasks that did not succeed before their deadline.

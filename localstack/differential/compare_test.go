@@ -19,6 +19,8 @@ var (
 
 const steps = 20
 
+const unavailable = "unavailable: "
+
 func showItem(it op.Item) string {
 	if it == nil {
 		return "none"
@@ -42,7 +44,7 @@ func showErr(err error) string {
 		return text
 	}
 	if op.IsUnavailable(err) {
-		return "unavailable: " + err.Error()
+		return unavailable + err.Error()
 	}
 	return "fault of the caller: " + err.Error()
 }
@@ -154,9 +156,18 @@ func (n tally) note(s step, shown string) {
 	n[kind]++
 }
 
+// verdict is what a comparison came to.
+type verdict int
+
+const (
+	same verdict = iota
+	different
+	unknown // the store did not answer: nobody knows what it holds now
+)
+
 // compare runs the sequence of a seed on both tables and fails at the first
 // difference.
-func compare(t *testing.T, seed uint64, embedded, dynamo op.Table, prefix string, e engine, count tally) bool {
+func compare(t *testing.T, seed uint64, embedded, dynamo op.Table, prefix string, e engine, count tally) verdict {
 	t.Helper()
 	g := newGen(seed, prefix, e)
 	type past struct {
@@ -164,8 +175,12 @@ func compare(t *testing.T, seed uint64, embedded, dynamo op.Table, prefix string
 		shown string
 	}
 	var done []past
-	do := func(s step) bool {
+	do := func(s step) verdict {
 		a, b := run(t.Context(), embedded, s), run(t.Context(), dynamo, s)
+		if strings.HasPrefix(b, unavailable) {
+			t.Logf("seed %d: %s", seed, b)
+			return unknown
+		}
 		if count != nil {
 			count.note(s, a)
 		}
@@ -176,20 +191,20 @@ func compare(t *testing.T, seed uint64, embedded, dynamo op.Table, prefix string
 				fmt.Fprintf(&before, "\n  %s → %s", p.step, p.shown)
 			}
 			t.Errorf("seed %d differs after%s\nat %s\n  embedded: %s\n  dynamodb: %s", seed, &before, s, a, b)
-			return false
+			return different
 		}
 		done = append(done, past{s, a})
-		return true
+		return same
 	}
 	for n := range steps {
-		if !do(g.step(n)) {
-			return false
+		if v := do(g.step(n)); v != same {
+			return v
 		}
 	}
 	for _, s := range g.rest() {
-		if !do(s) {
-			return false
+		if v := do(s); v != same {
+			return v
 		}
 	}
-	return true
+	return same
 }

@@ -58,7 +58,7 @@ for engine in "$@"; do
 	echo "differential: $engine"
 	if ! DYNAMODB_ENDPOINT=$url DYNAMODB_ENGINE=$engine go test ./localstack/differential -run Endpoint -count=1; then
 		failed=1
-		tail -n 40 "$log" >&2
+		tail -n 15 "$log" >&2
 	fi
 	stop
 done

@@ -1,8 +1,10 @@
 package differential
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"testing"
@@ -64,12 +66,8 @@ func openEndpoint(t *testing.T) (op.Table, server) {
 	if !ok {
 		t.Fatalf("%s=%q is none of the known emulators", envEngine, name)
 	}
-	// The emulators now and then break a kept connection in the middle of an
-	// answer, so each request has one of its own.
-	once := http.DefaultTransport.(*http.Transport).Clone()
-	once.DisableKeepAlives = true
 	api := dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(url), HTTPClient: &http.Client{Transport: once},
+		Region: "us-east-1", BaseEndpoint: aws.String(url), HTTPClient: &http.Client{Transport: ownBody{http.DefaultTransport}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 		}),
@@ -81,13 +79,33 @@ func openEndpoint(t *testing.T) (op.Table, server) {
 	return dynamo.New(api, table, dynamo.Options{AttemptTimeout: 20 * time.Second}), known
 }
 
+// ownBody gives net/http a request body of its own. The SDK closes its body as
+// soon as an answer begins; when that is before the writing goroutine has seen
+// the body's end, the connection is closed in the middle of the answer. A
+// server in the next process is fast enough for that, once in some thousands.
+type ownBody struct{ http.RoundTripper }
+
+func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return o.RoundTripper.RoundTrip(r)
+}
+
 // TestEndpoint runs sequences against the emulator at DYNAMODB_ENDPOINT.
 func TestEndpoint(t *testing.T) {
 	table, known := openEndpoint(t)
 	embedded, count := openEmbedded(t), tally{}
 	for seed := *first; seed < *first+known.seeds; seed++ {
-		if !compare(t, seed, embedded, table, fmt.Sprintf("%d#", seed), known.engine, count) {
-			return
+		v := unknown
+		for try := 0; v == unknown && try < 3; try++ { // each among rows of its own
+			v = compare(t, seed, embedded, table, fmt.Sprintf("%d.%d#", seed, try), known.engine, count)
+		}
+		if v != same {
+			t.Fatalf("seed %d: verdict %d", seed, v)
 		}
 	}
 	t.Log(count)

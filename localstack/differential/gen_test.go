@@ -213,6 +213,7 @@ func (g *gen) write(key op.Key, name string) op.Write {
 		w.Action = op.Delete
 	default:
 		w.Action, w.Changes = op.Update, g.changes()
+		w.Once = slices.ContainsFunc(w.Changes, func(c op.Change) bool { return c.Verb == op.VerbAdd })
 	}
 	return w
 }

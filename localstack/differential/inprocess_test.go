@@ -44,8 +44,8 @@ func TestInProcess(t *testing.T) {
 			t.Parallel()
 			embedded, count := openEmbedded(t), tally{}
 			for seed := *first + part; seed < *first+*seeds; seed += parts {
-				if !compare(t, seed, embedded, openEmulated(t), fmt.Sprintf("%d#", seed), inProcess, count) {
-					return
+				if v := compare(t, seed, embedded, openEmulated(t), fmt.Sprintf("%d#", seed), inProcess, count); v != same {
+					t.Fatalf("seed %d: verdict %d", seed, v)
 				}
 			}
 			t.Log(count)

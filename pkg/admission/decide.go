@@ -24,7 +24,8 @@ const unlimited int64 = math.MaxInt64
 func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	amount := max(req.AmountMS, 1)
 	p95, margin, deadline := max(req.P95MS, 0), max(req.MarginMS, 0), max(req.DeadlineMS, 0)
-	laneWait := wait.Level(lane.Free, lane.WorkMS)
+	ahead := max(lane.WorkMS, 0) - min(max(lane.BehindMS, 0), max(lane.WorkMS, 0))
+	laneWait := wait.Level(lane.Free, ahead)
 	tenantWait := wait.Level(tenant.Free, tenant.WorkMS)
 	need := satAdd(p95, margin)
 	s := situation{
@@ -33,6 +34,7 @@ func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 		// The longest wait that passes: p95 + margin + fit < deadline and fit <= max_wait. Negative: infeasible.
 		fit:    min(max(req.MaxWaitMS, 0), deadline-need-1),
 		timed:  !req.Probe,
+		ahead:  ahead,
 		lane:   lane,
 		tenant: tenant,
 	}
@@ -84,6 +86,7 @@ type situation struct {
 	wait   int64 // predicted
 	fit    int64 // longest wait that would pass
 	timed  bool  // whether waits can refuse
+	ahead  int64 // the lane's queued work that stands before the task
 	lane   *LaneView
 	tenant *TenantView
 }
@@ -92,13 +95,15 @@ type situation struct {
 // so the queued work is at most work_copy + (entered − entered_copy); that must not exceed what fits. A condition on
 // the work itself would be unsound: a claim lowers it while it makes a slot free later.
 func (s *situation) guard() Guard {
-	laneRoom, tenantEntered := s.lane.MaxWorkMS-s.amount, unlimited
+	// How much more may enter: by the backlog, of which all work counts, and by time, of which only what stands before
+	// the task does. Where what entered stands is not known, so all of it counts for both.
+	laneRoom, tenantEntered := s.lane.MaxWorkMS-s.amount-max(s.lane.WorkMS, 0), unlimited
 	if s.timed {
-		laneRoom = min(laneRoom, wait.Room(s.lane.Free, s.fit))
+		laneRoom = min(laneRoom, wait.Room(s.lane.Free, s.fit)-s.ahead)
 		tenantEntered = satAdd(max(s.tenant.EnteredMS, 0), wait.Room(s.tenant.Free, s.fit)-max(s.tenant.WorkMS, 0))
 	}
 	g := Guard{
-		LaneEnteredMaxMS:   satAdd(max(s.lane.EnteredMS, 0), laneRoom-max(s.lane.WorkMS, 0)),
+		LaneEnteredMaxMS:   satAdd(max(s.lane.EnteredMS, 0), laneRoom),
 		TenantEnteredMaxMS: tenantEntered,
 		TenantWorkMaxMS:    s.tenant.LimitMS - s.amount,
 		DayWorkMaxMS:       unlimited,

@@ -41,7 +41,10 @@ type LaneView struct {
 	Open    int // queued and running tasks; decides nothing here
 	Ready   int // waiting and eligible tasks; decides nothing here
 
-	WorkMS    int64 // queued work
+	WorkMS int64 // queued work
+	// BehindMS is the part of WorkMS that is known to stand behind the task in the order of release, 0 when none is:
+	// the level is poured from the rest. At most WorkMS.
+	BehindMS  int64
 	EnteredMS int64 // all work that ever came in; only grows
 	MaxWorkMS int64 // most queued work the lane takes; 0 takes none
 

@@ -96,9 +96,9 @@ func (r *run) recount(ctx context.Context, l *taskop.Lane) error {
 		}
 	}
 	item := l.Counts()
-	if item == (taskop.Count{Open: int64(len(l.Tasks)), WorkMS: queued}) {
+	if item == (taskop.Count{Open: int64(len(l.Tasks)), WorkMS: queued}) && !r.doubt[l.Name] {
 		delete(r.counts, l.Name)
-		return nil // nothing waits and the item agrees with itself
+		return nil // nothing waits, by what the item says and by what was visited
 	}
 	found := taskop.Count{Open: int64(len(l.Tasks)), WorkMS: queued}
 	for _, parked := range []bool{false, true} {
@@ -116,6 +116,9 @@ func (r *run) recount(ctx context.Context, l *taskop.Lane) error {
 	now := counted{item: item, found: found, at: l.EnteredMS}
 	before, seen := r.counts[l.Name]
 	r.counts[l.Name] = now
+	if found == item {
+		delete(r.doubt, l.Name)
+	}
 	if found == item || !seen || before != now {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lanekeeper/lanekeeper/pkg/execute"
@@ -53,6 +54,8 @@ func (r *run) visitDue(ctx context.Context, lanes map[string]*taskop.Lane) (live
 		})
 	}
 	wg.Wait()
+	// In one order, whichever shard answered first, so that a run can be replayed.
+	slices.SortFunc(due, func(a, b op.Key) int { return cmp.Or(strings.Compare(a.PK, b.PK), strings.Compare(a.SK, b.SK)) })
 	var retries []*task.Task
 	for len(due) > 0 {
 		n := min(len(due), op.MaxBatchGet)
@@ -112,7 +115,8 @@ func (r *run) visit(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 		}
 		return r.retryDue(ctx, t, lanes)
 	default: // waiting, in the order or parked: it is the lane's turn, not ours
-		pause := max(r.Config.Tasks.ResendAfter.MS(), nowMS-t.SubmittedMS)
+		r.doubt[t.AtLane] = true // which has passed it over for long: does it count it?
+		pause := max(r.Config.Tasks.ResendAfter.MS(), nowMS-t.Since())
 		return r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+pause))
 	}
 }
@@ -197,7 +201,7 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	lost := &task.Error{Code: task.OutcomeLost, Signature: retry.Signature(task.OutcomeLost, message), Message: message, Retryable: true}
 	after.Error = lost
 	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: nowMS, Outcome: task.OutcomeLost, Signature: after.Error.Signature, Code: task.OutcomeLost, Message: message}
-	end := taskop.End{After: &after, LostAtMS: nowMS}
+	end := taskop.End{After: &after, LostAtMS: nowMS, TagDelta: taskop.TagDelta(t, nowMS)}
 	if t.CancelRequested {
 		end.Event, after.Error, after.FinishedMS = task.AbortCancel, nil, nowMS
 	} else {

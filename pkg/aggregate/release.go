@@ -100,7 +100,7 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane) error {
 	nowMS := r.Clock().UnixMilli()
 	o := taskop.OpenOf(t, nowMS)
-	if err := r.writeLane(ctx, taskop.ReleaseSlotOf(l, o, false), l); err != nil {
+	if err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, false), l.Virtual, t.Tag), l); err != nil {
 		return err
 	}
 	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())

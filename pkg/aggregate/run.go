@@ -72,7 +72,7 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 	if err != nil || lease.Owner != owner {
 		return Report{EndedBy: "held"}, err
 	}
-	r := &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, parkedFrom: map[string]string{}}
+	r := &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, snapped: map[string]time.Time{}, entered: map[string]int64{}}
 	rep := Report{Epoch: lease.Epoch}
 	rep.EndedBy = r.loop(ctx, &rep)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -130,7 +130,10 @@ type run struct {
 	published  time.Time
 	checked    time.Time
 	counts     map[string]counted
+	doubt      map[string]bool   // lanes in which a waiting task was visited: the item may count too little
 	parkedFrom map[string]string // per lane, where unparking goes on
+	snapped    map[string]time.Time
+	entered    map[string]int64 // per lane, as of the last tick that looked
 }
 
 func (r *run) loop(ctx context.Context, rep *Report) string {

@@ -30,6 +30,7 @@ func (r *run) Tick(ctx context.Context) (live bool, err error) {
 		l := lanes[name]
 		note(r.unpark(ctx, l))
 		note(r.release(ctx, l))
+		note(r.snapshot(ctx, l))
 		if check {
 			note(r.check(ctx, l))
 		}

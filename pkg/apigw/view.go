@@ -43,7 +43,7 @@ func view(t *task.Task, nowMS int64) events.Task {
 
 // delayed says whether a task that has not started is behind its prediction.
 func delayed(t *task.Task, nowMS int64) bool {
-	return t.State.Live() && t.StartedMS == 0 && nowMS > t.SubmittedMS+t.Prediction.WaitMS+t.Prediction.MargMS
+	return t.State.Live() && t.StartedMS == 0 && nowMS > t.Since()+t.Prediction.WaitMS+t.Prediction.MargMS
 }
 
 // Bounds of the guidance on when to ask again, in seconds.
@@ -55,7 +55,7 @@ const (
 // pollAfter is when a live task is worth asking for again: about when it should
 // have finished, by its prediction.
 func pollAfter(t *task.Task, nowMS int64) int64 {
-	expected := t.SubmittedMS + t.Prediction.WaitMS + t.Prediction.P50MS
+	expected := t.Since() + t.Prediction.WaitMS + t.Prediction.P50MS
 	switch t.State {
 	case task.Running:
 		expected = t.AttemptMS + t.Prediction.P50MS

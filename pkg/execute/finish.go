@@ -61,7 +61,7 @@ func (s *Service) conclude(ctx context.Context, t *task.Task, out outcome) verdi
 	} else if ok && next.To == task.Quarantined {
 		after.QuarantinedMS = now
 	}
-	v.end.After = &after
+	v.end.After, v.end.TagDelta = &after, taskop.TagDelta(t, now)
 	return v
 }
 
@@ -198,7 +198,7 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 
 func (s *Service) started(t *task.Task) {
 	now := s.Clock()
-	s.Tally.Started(now, tally.Start{Class: t.Class, Bucket: t.Bucket, Lane: t.Lane, DelayMS: t.AttemptMS - t.SubmittedMS,
+	s.Tally.Started(now, tally.Start{Class: t.Class, Bucket: t.Bucket, Lane: t.Lane, DelayMS: t.AttemptMS - t.Since(),
 		WaitMS: t.Prediction.WaitMS, RatioMS: t.Prediction.RatioMS, AfterStartBy: t.AttemptMS > t.StartByMS})
 }
 

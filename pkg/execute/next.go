@@ -65,10 +65,13 @@ func (s *Service) handOver(ctx context.Context, ended *task.Task) *task.Task {
 				break
 			}
 			if next != nil {
-				if _, ok := s.writeLane(ctx, taskop.HandOverSlot(lane, ended.ID, s.open(next.Task), next.parked), lane); !ok {
-					// The slot was repaired away under us: count the new attempt afresh.
-					s.writeLane(ctx, taskop.AdoptOpen(lane, s.open(next.Task)), lane)
-					s.writeLane(ctx, taskop.LeaveReady(lane, next.AmountMS, next.parked), lane)
+				if _, ok := s.writeLane(ctx, taskop.Advance(taskop.HandOverSlot(lane, ended.ID, s.open(next.Task), next.parked), state.Virtual, next.Tag), lane); !ok {
+					// The slot was repaired away under us: count the new attempt afresh. If it is
+					// named already, the answer to the hand-over was lost, or it has an entry of an
+					// earlier try; then the lane is right or too full.
+					if _, ok := s.writeLane(ctx, taskop.AdoptOpen(lane, s.open(next.Task)), lane); ok {
+						s.writeLane(ctx, taskop.LeaveReady(lane, next.AmountMS, next.parked), lane)
+					}
 				}
 				return next.Task
 			}
@@ -241,7 +244,7 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 		if state.OriginFull(slot.Origin) {
 			continue
 		}
-		if _, ok := s.writeLane(ctx, taskop.ReleaseSlotOf(&state, slot, false), lane); !ok {
+		if _, ok := s.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(&state, slot, false), state.Virtual, t.Tag), lane); !ok {
 			return nil, nil // no slot after all
 		}
 		claimed, full, err := s.claim(ctx, t)

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/admission"
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
@@ -18,11 +20,15 @@ import (
 func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Decision) (Accepted, error) {
 	for round := 0; ; round++ {
 		now := a.Clock()
-		t, use := a.row(h, d, now), a.use(v, d, now)
-		err := a.Table.Transact(ctx, taskop.Accept(t, use))
+		t, use := a.row(h, v, d, now), a.use(v, d, now)
+		// A waiting task's place rests on its tag, so the tag has to be right; when the tenant's
+		// own submissions keep moving it, a tag that is a little too early does.
+		use.Fair.Exact = !h.queued && round < exactRounds
+		tx := a.tx(t, use)
+		err := a.Table.Transact(ctx, tx)
 		if op.IsUnavailable(err) {
 			// The outcome is unknown. Once more: our own row is recognised by its nonce.
-			err = a.Table.Transact(ctx, taskop.Accept(t, use))
+			err = a.Table.Transact(ctx, tx)
 		}
 		if err == nil {
 			a.advance(t.Tenant, use)
@@ -90,10 +96,14 @@ func (a *attempt) use(v *view, d *admission.Decision, now time.Time) taskop.Ledg
 		u.Day, u.DayMaxMS = taskop.Day(now.UnixMilli()), d.Guard.DayWorkMaxMS
 		u.NewDay = v.ledger.Day < u.Day
 	}
+	u.Fair = &taskop.FairUse{Lane: a.p.lane.Name, Virtual: v.lane.Virtual, Finish: v.ledger.Finish[a.p.lane.Name], Cost: fair.Cost(d.EstimateMS, a.p.tier.Weight)}
 	return u
 }
 
-func (a *attempt) row(h hold, d *admission.Decision, now time.Time) *task.Task {
+// exactRounds is how often an accept insists on the exact start tag.
+const exactRounds = 3
+
+func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *task.Task {
 	p := a.p
 	deadline := p.receivedMS + p.deadlineMS
 	t := &task.Task{
@@ -103,6 +113,7 @@ func (a *attempt) row(h hold, d *admission.Decision, now time.Time) *task.Task {
 		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: a.p50(p), P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe},
 		Keyed:      p.IdempotencyKey != "", RequestHash: p.RequestHash, Nonce: a.nonce, OrderingKey: p.OrderingKey,
 		Traceparent: p.Traceparent, Payload: p.Payload,
+		Tag: start(p, v), ShiftMS: fair.Shift(policy.PriorityRank(p.priorityName)), TagCost: fair.Cost(h.entry.AmountMS, p.tier.Weight),
 	}
 	resend := a.Config.Tasks.ResendAfter.MS()
 	if h.queued {
@@ -115,6 +126,9 @@ func (a *attempt) row(h hold, d *admission.Decision, now time.Time) *task.Task {
 	}
 	if !t.RunLate {
 		t.DueMS = min(t.DueMS, t.StartByMS)
+	}
+	if a.again != nil {
+		return a.readmitted(t)
 	}
 	return t
 }
@@ -137,6 +151,10 @@ func (a *attempt) send(ctx context.Context, t *task.Task, h hold) (Accepted, err
 		err = a.Queue.Send(ctx, t.AtLane, m)
 	}
 	if err == nil {
+		return Accepted{Task: t}, nil
+	}
+	if a.again != nil { // it was there before: it is not withdrawn, the aggregator sends again
+		slog.WarnContext(ctx, "a task admitted again was not sent yet", "task", t.ID, "error", err)
 		return Accepted{Task: t}, nil
 	}
 	ctx, cancel := cleanup(ctx)

@@ -2,8 +2,6 @@ package intake
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"sync"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 type Principal struct {
 	Tenant, Tier string
 	Operator     bool
+	KeyID        string // of the key that was shown; public
 }
 
 const (
@@ -34,8 +33,7 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, e
 	if bearer == "" || len(bearer) > maxCredential {
 		return Principal{}, unknown
 	}
-	sum := sha256.Sum256([]byte(bearer))
-	hash := hex.EncodeToString(sum[:])
+	hash := taskop.HashOf(bearer)
 	now := s.Clock()
 	if p, ok := s.creds.get(hash, now); ok {
 		if p == (Principal{}) {
@@ -64,19 +62,34 @@ func (s *Service) lookup(ctx context.Context, bearer string) (Principal, error) 
 	if !ok {
 		return Principal{}, nil
 	}
+	keyID := taskop.KeyIDOf(taskop.HashOf(bearer))
 	if cred.Operator {
-		return Principal{Operator: true}, nil
+		return Principal{Operator: true, KeyID: keyID}, nil
 	}
-	item, err = s.Table.Get(ctx, taskop.TenantKey(cred.Tenant), false)
+	tier, err := s.tierOf(ctx, cred.Tenant)
+	if err != nil || tier == "" {
+		return Principal{}, err // no contract, or a tier that was removed: no access
+	}
+	return Principal{Tenant: cred.Tenant, Tier: tier, KeyID: keyID}, nil
+}
+
+// tierOf is a tenant's tier, "" when it has no contract or one that the
+// configuration does not know any more.
+func (s *Service) tierOf(ctx context.Context, tenant string) (string, error) {
+	item, err := s.Table.Get(ctx, taskop.TenantKey(tenant), false)
 	if err != nil {
-		return Principal{}, err
+		return "", err
 	}
 	tier := taskop.DecodeTenant(item)
 	if _, known := s.Config.Tier(tier); !known {
-		return Principal{}, nil // no contract, or a tier that was removed: no access
+		return "", nil
 	}
-	return Principal{Tenant: cred.Tenant, Tier: tier}, nil
+	return tier, nil
 }
+
+// ForgetCredentials makes this instance look at every credential again, after
+// an operator changed one. Other instances do so within credentialTTL.
+func (s *Service) ForgetCredentials() { s.creds.clear() }
 
 type cached[V any] struct {
 	v     V
@@ -100,6 +113,12 @@ func (c *cache[K, V]) get(k K, now time.Time) (V, bool) {
 		return none, false
 	}
 	return e.v, true
+}
+
+func (c *cache[K, V]) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.m)
 }
 
 func (c *cache[K, V]) put(k K, v V, until, now time.Time) {

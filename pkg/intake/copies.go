@@ -3,9 +3,11 @@ package intake
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/belief"
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 )
@@ -24,6 +26,7 @@ const (
 // harmless.
 type copies struct {
 	lanes   map[string]laneCopy
+	snaps   map[string]snapCopy
 	ledgers map[string]ledgerCopy
 	book    *belief.Book
 	bookAt  time.Time
@@ -31,6 +34,12 @@ type copies struct {
 
 type laneCopy struct {
 	taskop.Lane
+	at time.Time
+}
+
+// snapCopy is a lane's snapshot of waiting work, nil when there is none.
+type snapCopy struct {
+	*fair.Snapshot
 	at time.Time
 }
 
@@ -50,13 +59,14 @@ func (c ledgerCopy) fresh(now time.Time) bool {
 }
 
 func newCopies(priors *belief.Book) copies {
-	return copies{lanes: map[string]laneCopy{}, ledgers: map[string]ledgerCopy{}, book: priors}
+	return copies{lanes: map[string]laneCopy{}, snaps: map[string]snapCopy{}, ledgers: map[string]ledgerCopy{}, book: priors}
 }
 
 // view is the copies that one decision is made on.
 type view struct {
 	lane   laneCopy
 	ledger ledgerCopy
+	snap   snapCopy
 	others []laneCopy // the other lanes, for the tenant's running attempts there
 	book   *belief.Book
 }
@@ -89,12 +99,15 @@ func (s *Service) look(ctx context.Context, lane, tenant string, now time.Time, 
 func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v view, stale []op.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v = view{lane: s.copies.lanes[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book}
+	v = view{lane: s.copies.lanes[lane], snap: s.copies.snaps[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book}
 	if !v.lane.fresh(now) || strict && v.lane.at.Before(now) {
 		stale = append(stale, taskop.LaneKey(lane))
 	}
 	if !v.ledger.fresh(now) || strict && v.ledger.at.Before(now) {
 		stale = append(stale, taskop.LedgerKey(tenant))
+	}
+	if v.lane.Ready > 0 && (now.Sub(v.snap.at) > copyMaxAge || strict && v.snap.at.Before(now)) {
+		stale = append(stale, taskop.SnapshotKey(lane))
 	}
 	for _, name := range s.Config.LaneNames() {
 		if name == lane {
@@ -134,6 +147,10 @@ func (s *Service) reread(ctx context.Context, keys []op.Key) error {
 			if book, err = book.Overlay(body); err != nil {
 				return err
 			}
+		case key.SK == taskop.SnapshotKey("").SK:
+			if err := s.keepSnapshot(key, items[i], began); err != nil {
+				return err
+			}
 		case key.SK == taskop.LedgerKey("").SK:
 			s.keepLedger(key.PK[len(taskop.LedgerPrefix):], items[i], began)
 		default:
@@ -171,6 +188,20 @@ func (s *Service) keepLane(name string, item op.Item, at time.Time) error {
 	return nil
 }
 
+func (s *Service) keepSnapshot(key op.Key, item op.Item, at time.Time) error {
+	c := snapCopy{at: at}
+	if item != nil {
+		var err error
+		if c.Snapshot, err = fair.Decode(taskop.SnapshotBody(item)); err != nil {
+			return fmt.Errorf("intake: snapshot: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copies.snaps[key.PK[len(taskop.SnapshotPrefix):]] = c
+	return nil
+}
+
 func (s *Service) keepLedger(tenant string, item op.Item, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,6 +224,14 @@ func (s *Service) advance(tenant string, u taskop.LedgerUse) {
 	c.EnteredMS += u.AmountMS
 	if r := u.Rate; r != nil {
 		c.TATMicros = max(c.TATMicros, r.NowMicros) + r.IntervalMicros
+	}
+	if f := u.Fair; f != nil {
+		finish := maps.Clone(c.Finish)
+		if finish == nil {
+			finish = map[string]int64{}
+		}
+		finish[f.Lane] = max(f.Virtual, finish[f.Lane]) + f.Cost
+		c.Finish = finish
 	}
 	if u.Day != 0 {
 		c.DayWorkMS, c.Day = c.DayWork(u.Day)+u.AmountMS, u.Day

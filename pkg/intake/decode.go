@@ -169,7 +169,7 @@ func (d *decoder) deadline(v *node, at string, maxMS int64) int64 {
 	f, err := strconv.ParseFloat(v.text, 64)
 	ms := math.Round(f * 1000)
 	switch {
-	case f <= 0 || err == nil && ms < 1:
+	case f < 0.001: // −∞ for what is below all floats, 0 for what is too small for one
 		d.fault(at, "must be at least 0.001 seconds")
 	case err != nil || ms > float64(maxMS):
 		d.fault(at, fmt.Sprintf("must be at most %d seconds", maxMS/1000))

@@ -43,6 +43,25 @@ func (s *Service) Lanes(ctx context.Context) ([]events.Lane, error) {
 	return out, nil
 }
 
+// Lane reports one lane as it stands, from its item. The error is a *Refusal.
+func (s *Service) Lane(ctx context.Context, lane *taskop.Lane) (events.Lane, error) {
+	oldest, err := s.oldest(ctx, lane)
+	if err != nil {
+		return events.Lane{}, Unavailable(ctx, "reading a lane", err)
+	}
+	s.mu.Lock()
+	book := s.copies.book
+	s.mu.Unlock()
+	return s.laneStatus(lane, book, oldest, s.Clock().UnixMilli()), nil
+}
+
+// ForgetLane makes this instance read a lane again before it decides on it.
+func (s *Service) ForgetLane(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.copies.lanes, name)
+}
+
 func (s *Service) laneStatus(lane *taskop.Lane, book *belief.Book, oldestMS, nowMS int64) events.Lane {
 	st := events.Lane{Lane: lane.Name, QueuedWork: events.Seconds(max(lane.WorkMS, 0)), Waiting: max(lane.Ready, 0) + max(lane.Parked, 0),
 		Slots: int(lane.Slots), Paused: lane.Paused}

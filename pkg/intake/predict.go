@@ -6,6 +6,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/admission"
 	"github.com/lanekeeper/lanekeeper/pkg/belief"
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 	"github.com/lanekeeper/lanekeeper/pkg/wait"
@@ -76,11 +77,32 @@ func (s *Service) laneView(c *laneCopy, book *belief.Book, now time.Time) admiss
 
 func gcra(t *policy.Tier) admission.GCRA { return admission.NewGCRA(t.Rate, int64(t.Burst)) }
 
+// start is the start tag of the tenant's next task in the lane.
+func start(p *prepared, v *view) int64 {
+	return fair.Start(v.lane.Virtual, v.ledger.Finish[p.lane.Name])
+}
+
+// behind is the lane's queued work that the task would stand before.
+func (s *Service) behind(p *prepared, v *view) int64 {
+	if v.lane.Ready <= 0 || v.snap.Snapshot == nil {
+		return 0
+	}
+	var inSlots int64
+	for _, o := range v.lane.Tasks {
+		if !o.Running {
+			inSlots += o.AmountMS
+		}
+	}
+	key := start(p, v) + fair.Shift(policy.PriorityRank(p.priorityName))
+	return v.lane.WorkMS - v.snap.Ahead(key, v.lane.WorkMS, inSlots, v.lane.EnteredMS)
+}
+
 // decide makes the decision on the copies in v.
 func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision {
 	nowMS := now.UnixMilli()
 	est := v.book.Get(p.Class, p.bucket)
 	lane := s.laneView(&v.lane, v.book, now)
+	lane.BehindMS = s.behind(p, v)
 	running := s.residuals(nil, &v.lane.Lane, v.book, p.who.Tenant, nowMS)
 	for i := range v.others {
 		running = s.residuals(running, &v.others[i].Lane, v.book, p.who.Tenant, nowMS)

@@ -68,7 +68,8 @@ func (s *Service) retryAfter(d *admission.Decision) int64 {
 type attempt struct {
 	*Service
 	p     *prepared
-	nonce string // recognises our own row after an uncertain outcome
+	nonce string     // recognises our own row after an uncertain outcome
+	again *task.Task // the quarantined task that is admitted again, nil for a new one
 }
 
 // Bounds on how often a submission decides again. One failed guard is
@@ -129,7 +130,7 @@ func (a *attempt) takeLane(ctx context.Context, v *view, d *admission.Decision) 
 		guard := &taskop.Guard{EnteredMaxMS: d.Guard.LaneEnteredMaxMS, Cut: v.lane.Cut}
 		w := taskop.EnterReady(a.p.lane.Name, h.entry.AmountMS, guard)
 		if h.queued {
-			w = taskop.EnterSlot(a.p.lane.Name, h.entry, guard)
+			w = taskop.Advance(taskop.EnterSlot(a.p.lane.Name, h.entry, guard), v.lane.Virtual, start(a.p, v))
 		}
 		item, err := a.Table.Write(ctx, w)
 		if err == nil {
@@ -201,6 +202,9 @@ func (a *attempt) existing(item op.Item) (Accepted, error) {
 	}
 	if t.Nonce == a.nonce {
 		return Accepted{Task: t}, nil
+	}
+	if a.again != nil {
+		return Accepted{Task: t, Replayed: true}, nil // somebody else took it out of quarantine
 	}
 	if t.RequestHash != a.p.RequestHash {
 		return Accepted{}, refuse(events.IdempotencyConflict, "the idempotency key was used with another request body")

@@ -381,9 +381,9 @@ func TestNotYetInForce(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"classes.*.depends_on (report.export, vendor.sync): ", "classes.*.pin_lane (report.export): ", "classes.*.preemptible (report.export): ",
-		"classes.*.retry (report.export): ", "classes.*.target.http (vendor.push): ", "classes.*.target.lambda (vendor.sync): ",
+		"classes.*.target.http (vendor.push): ", "classes.*.target.lambda (vendor.sync): ",
 		"dependencies: ", "lanes.*.brakes (critical): ", "lanes.*.ceiling (critical): ", "lanes.*.low_share (critical): ",
-		"lanes.*.rate (critical): ", "lanes.*.retry.immediate (critical): ", "lanes.*.retry.quarantine_after (critical): ",
+		"lanes.*.rate (critical): ",
 		"priorities.*.preempt_lower (critical): ", "tiers.*.dependency_share (basic): ", "tiers.*.weight (gold): ",
 	}
 	got := policy.NotYetInForce(load(t, full))

@@ -5,8 +5,12 @@
 package tally
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -176,7 +180,9 @@ func (r *Recorder) Flush(ctx context.Context, table op.Table) {
 	items := r.items
 	r.items, r.n = map[op.Key]map[string]int64{}, 0
 	r.mu.Unlock()
-	for key, counts := range items {
+	keys := slices.SortedFunc(maps.Keys(items), func(a, b op.Key) int { return cmp.Or(strings.Compare(a.PK, b.PK), strings.Compare(a.SK, b.SK)) })
+	for _, key := range keys { // in one order, so that a run can be replayed
+		counts := items[key]
 		if _, err := table.Write(ctx, taskop.AddCounts("tally", key, counts)); err != nil {
 			r.lost.Add(1)
 			slog.WarnContext(ctx, "statistics lost", "item", key.PK, "error", err)

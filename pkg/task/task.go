@@ -38,7 +38,9 @@ type Task struct {
 	NotBeforeMS  int64
 	DueMS        int64 // when it must be looked at again (may be early, never late)
 	Parked       bool  // waiting, but out of the ready order
-	Tag          int64 // its fair-order tag S + shift, part of the sort key
+	Tag          int64 // its start tag S in the fair order
+	ShiftMS      int64 // its priority's shift, added to Tag in the sort key
+	TagCost      int64 // amount / weight: what it moved its tenant's finish tag by
 
 	CancelRequested bool
 	Keyed           bool // submitted under an idempotency key

@@ -15,6 +15,7 @@ const maxTime = 9_999_999_999_999 // 13 digits, as in the sort keys
 var (
 	names   = rapid.StringMatching(`[a-z0-9][a-z0-9.-]{0,12}`)
 	lanes   = rapid.StringMatching(`[a-z][a-z0-9-]{0,8}`)
+	ids     = rapid.StringMatching(`[0-9a-f]{4}-[0-9a-f]{4}`)
 	times   = rapid.Int64Range(1, maxTime)
 	amounts = rapid.Int64Range(1, 3_600_000)
 )
@@ -23,7 +24,7 @@ var (
 func drawTask(t *rapid.T, state task.State) *task.Task {
 	flag, text, count := rapid.Bool(), rapid.StringN(0, 20, 80), rapid.Int64Range(0, 1000)
 	x := &task.Task{
-		Tenant: names.Draw(t, "tenant"), ID: names.Draw(t, "id"), State: state, Gen: count.Draw(t, "gen"),
+		Tenant: names.Draw(t, "tenant"), ID: ids.Draw(t, "id"), State: state, Gen: count.Draw(t, "gen"),
 		Class: names.Draw(t, "class"), Bucket: names.Draw(t, "bucket"), Lane: lanes.Draw(t, "lane"), AtLane: lanes.Draw(t, "at lane"),
 		Priority: "normal", AmountMS: amounts.Draw(t, "amount"),
 		SubmittedMS: times.Draw(t, "submitted"), DeadlineMS: times.Draw(t, "deadline"), StartByMS: times.Draw(t, "start by"), RunLate: flag.Draw(t, "late"),

@@ -73,6 +73,12 @@ func CredentialKey(secret string) op.Key {
 	return CredentialKeyOf(HashOf(secret))
 }
 
+// SnapshotKey is the key of a lane's snapshot of waiting work by key.
+func SnapshotKey(lane string) op.Key { return op.Key{PK: SnapshotPrefix + lane, SK: "v"} }
+
+// SnapshotPrefix begins the partition key of every snapshot.
+const SnapshotPrefix = "V#"
+
 // EstimatesKey is the key of part n of the published estimates.
 func EstimatesKey(part int) op.Key { return op.Key{PK: "S", SK: strconv.Itoa(part)} }
 
@@ -112,8 +118,11 @@ func ParkedPartition(lane string) string { return "P#" + lane }
 // ReadySort is the schedule: the fair-order tag, then submission time, then
 // id. The amount rides along so that the backlog can be summed from the index.
 func ReadySort(tag, submittedMS int64, id string, amountMS int64) string {
-	return fmt.Sprintf("%016d.%013d.%s.%d", tag, submittedMS, id, amountMS)
+	return fmt.Sprintf("%016d.%013d.%s.%d", min(max(tag, -tagOffset), 8*tagOffset)+tagOffset, submittedMS, id, amountMS)
 }
+
+// tagOffset keeps sort keys of shifted tags from becoming negative.
+const tagOffset = 1_000_000_000_000_000
 
 // sharedSort is a ready sort key in a lane that several lanes share: it ends
 // with the lane that the task came from, so that a lane which holds its part
@@ -151,6 +160,7 @@ func ParseReadySort(s string) (ReadyEntry, error) {
 	}
 	var errs [3]error
 	e.Tag, errs[0] = strconv.ParseInt(parts[0], 10, 64)
+	e.Tag -= tagOffset
 	e.SubmittedMS, errs[1] = strconv.ParseInt(parts[1], 10, 64)
 	e.ID = parts[2]
 	e.AmountMS, errs[2] = strconv.ParseInt(parts[3], 10, 64)

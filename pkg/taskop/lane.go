@@ -2,6 +2,7 @@ package taskop
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,7 @@ type Lane struct {
 	WorkMS, EnteredMS, Virtual, Epoch int64
 	Shared                            int64 // how often a slot went to a task of another lane
 	Paused                            bool
-	Tasks                             []Open // queued and running, in no order
+	Tasks                             []Open // queued and running, by id
 }
 
 // Empty says whether nothing is open or waiting.
@@ -103,6 +104,16 @@ func DecodeLane(name string, it op.Item) (Lane, error) {
 		}
 		l.Tasks = append(l.Tasks, o)
 	}
+	// In one order, so that whoever works through them can be replayed.
+	slices.SortFunc(l.Tasks, func(a, b Open) int {
+		if c := strings.Compare(a.ID, b.ID); c != 0 || a.Running == b.Running {
+			return c
+		}
+		if a.Running {
+			return 1
+		}
+		return -1
+	})
 	return l, nil
 }
 
@@ -175,6 +186,15 @@ func EnterSlot(lane string, o Open, g *Guard) op.Write {
 		op.Set(queuedPrefix+o.ID, o.value()))
 }
 
+// Advance makes a lane write move the virtual time to the start tag of the task
+// that begins by it, unless the lane was seen beyond it already.
+func Advance(w op.Write, seen, start int64) op.Write {
+	if start > seen {
+		w.Changes = append(w.Changes, op.SetN(nVirtual, start))
+	}
+	return w
+}
+
 // EnterReady counts a task that has to wait.
 func EnterReady(lane string, amountMS int64, g *Guard) op.Write {
 	cond := op.All{mustWait()}
@@ -230,11 +250,11 @@ func BeginRun(lane string, o Open) op.Write {
 
 // HandOverSlot gives the slot of an ended attempt to the next task.
 func HandOverSlot(lane, endedID string, next Open, parked bool) op.Write {
-	cond := op.All{op.Exists{Attr: runningPrefix + endedID}, op.Missing{Attr: runningPrefix + next.ID}}
+	cond := op.All{op.Exists{Attr: runningPrefix + endedID}, op.Missing{Attr: runningPrefix + next.ID}, op.Missing{Attr: queuedPrefix + next.ID}}
 	if endedID == next.ID { // a task that goes on at once in its own slot
 		cond = cond[:1]
-		return laneUpdate("lane.hand_over", lane, cond, op.Add(waitingAttr(parked), -1), op.Add(nWork, -next.AmountMS),
-			op.Set(runningPrefix+next.ID, next.value()))
+		return once(laneUpdate("lane.hand_over", lane, cond, op.Add(waitingAttr(parked), -1), op.Add(nWork, -next.AmountMS),
+			op.Set(runningPrefix+next.ID, next.value())))
 	}
 	return laneUpdate("lane.hand_over", lane, cond, op.Add(waitingAttr(parked), -1), op.Add(nWork, -next.AmountMS),
 		op.Remove(runningPrefix+endedID), op.Set(runningPrefix+next.ID, next.value()))
@@ -308,3 +328,11 @@ func QueuedEntry(id string) string { return queuedPrefix + id }
 
 // RunningEntry is the attribute that names a running task.
 func RunningEntry(id string) string { return runningPrefix + id }
+
+// PutSnapshot replaces a lane's snapshot of waiting work by key.
+func PutSnapshot(lane string, body []byte) op.Write {
+	return op.Write{Name: "snapshot.put", Key: SnapshotKey(lane), Action: op.Put, Item: op.Item{sBody: op.B(body)}}
+}
+
+// SnapshotBody is the body of a snapshot item, nil when there is none.
+func SnapshotBody(it op.Item) []byte { return it.Bytes(sBody) }

@@ -1,6 +1,8 @@
 package taskop
 
 import (
+	"strings"
+
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 )
 
@@ -13,6 +15,8 @@ const (
 	lTAT     = "tat"     // GCRA's theoretical arrival time, unix µs
 	lDay     = "day"     // the UTC day of lDayWork, days since 1970
 	lDayWork = "dayw"    // work accepted on that day, ms
+
+	finishPrefix = "f#" // f#<lane>: the finish tag of the tenant's last task there
 )
 
 // Ledger is a tenant's ledger.
@@ -21,14 +25,24 @@ type Ledger struct {
 	MaxActive                 int64
 	TATMicros                 int64
 	Day, DayWorkMS            int64
+	Finish                    map[string]int64 // finish tags by lane
 }
 
 // DecodeLedger reads a ledger; a missing one (nil) is empty.
 func DecodeLedger(it op.Item) Ledger {
-	return Ledger{
+	l := Ledger{
 		WorkMS: it.Int(lWork), Active: it.Int(lActive), EnteredMS: it.Int(lEntered), MaxActive: it.Int(lMax),
 		TATMicros: it.Int(lTAT), Day: it.Int(lDay), DayWorkMS: it.Int(lDayWork),
 	}
+	for attr, v := range it {
+		if lane, ok := strings.CutPrefix(attr, finishPrefix); ok {
+			if l.Finish == nil {
+				l.Finish = map[string]int64{}
+			}
+			l.Finish[lane] = v.Int()
+		}
+	}
+	return l
 }
 
 // DayWork is the work accepted on the given day.
@@ -54,6 +68,37 @@ type RateUse struct {
 	Idle                                       bool
 }
 
+// FairUse moves a tenant's finish tag in a lane from max(Virtual, Finish) on by
+// Cost. Exact demands that the tag is still Finish, so that the task's start tag
+// is right; else the tag only has to be on the same side of Virtual.
+type FairUse struct {
+	Lane                  string
+	Virtual, Finish, Cost int64
+	Exact                 bool
+}
+
+func (u *FairUse) terms() (op.Cond, op.Change) {
+	attr := finishPrefix + u.Lane
+	behind := u.Finish <= u.Virtual
+	set := op.SetN(attr, max(u.Virtual, u.Finish)+u.Cost)
+	switch {
+	case u.Exact:
+		return op.Equals(attr, u.Finish), set
+	case behind:
+		return op.AtMost(attr, u.Virtual), set
+	default:
+		return op.Cmp{Attr: attr, Op: op.Gt, Value: op.N(u.Virtual)}, op.Add(attr, u.Cost)
+	}
+}
+
+// refund moves a finish tag by what a task cost less (or more) than charged.
+func refund(w op.Write, lane string, delta int64) op.Write {
+	if delta != 0 {
+		w.Changes = append(w.Changes, op.Add(finishPrefix+lane, delta))
+	}
+	return w
+}
+
 // LedgerUse is what an accept takes from a ledger and under which conditions.
 type LedgerUse struct {
 	AmountMS     int64
@@ -64,6 +109,7 @@ type LedgerUse struct {
 	Day          int64 // UTC day; 0 keeps no daily account
 	DayMaxMS     int64 // the day's work must be at most this before
 	NewDay       bool  // the ledger's day is before Day
+	Fair         *FairUse
 }
 
 func acceptLedger(name, tenant string, u LedgerUse) op.Write {
@@ -79,6 +125,11 @@ func acceptLedger(name, tenant string, u LedgerUse) op.Write {
 				op.Cmp{Attr: lTAT, Op: op.Le, Value: op.N(r.NowMicros + r.ToleranceMicros)})
 			changes = append(changes, op.Add(lTAT, r.IntervalMicros))
 		}
+	}
+	if u.Fair != nil {
+		term, change := u.Fair.terms()
+		cond = append(cond, term)
+		changes = append(changes, change)
 	}
 	if u.Day != 0 {
 		if u.NewDay {

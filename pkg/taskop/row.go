@@ -37,6 +37,8 @@ const (
 	aBegun    = "ab"
 	aNotBef   = "nb"
 	aTag      = "tg"
+	aShift    = "ts"
+	aTagCost  = "tc"
 	aCancel   = "cr"
 	aKeyed    = "ik"
 	aReqHash  = "rh"
@@ -100,6 +102,8 @@ func EncodeRow(t *task.Task) op.Item {
 	num(aBegun, t.AttemptMS)
 	num(aNotBef, t.NotBeforeMS)
 	num(aTag, t.Tag)
+	num(aShift, t.ShiftMS)
+	num(aTagCost, t.TagCost)
 	num(aAdmit, t.AdmittedMS)
 	num(aSame, t.Same)
 	num(aQuarant, t.QuarantinedMS)
@@ -139,7 +143,7 @@ func readyKeys(t *task.Task) (rk, rs string) {
 	if t.State == task.Quarantined {
 		return QuarantinePartition(t.Lane), quarantineSort(t)
 	}
-	rs = ReadySort(t.Tag, t.Since(), t.ID, t.AmountMS)
+	rs = ReadySort(t.Tag+t.ShiftMS, t.Since(), t.ID, t.AmountMS)
 	if from := origin(t.Lane, t.AtLane); from != "" {
 		rs = sharedSort(rs, from)
 	}
@@ -165,7 +169,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),
 			P95MS: it.Int(aP95), MargMS: it.Int(aMargin), Probe: it.Has(aProbe)},
 		Attempt: it.Int(aAttempt), Failures: it.Int(aFailures), LeaseToken: it.Str(aToken), LeaseUntilMS: it.Int(aLease),
-		AttemptMS: it.Int(aBegun), NotBeforeMS: it.Int(aNotBef), Tag: it.Int(aTag), CancelRequested: it.Has(aCancel),
+		AttemptMS: it.Int(aBegun), NotBeforeMS: it.Int(aNotBef), Tag: it.Int(aTag), ShiftMS: it.Int(aShift), TagCost: it.Int(aTagCost), CancelRequested: it.Has(aCancel),
 		Keyed: it.Has(aKeyed), RequestHash: it.Str(aReqHash), Nonce: it.Str(aNonce), OrderingKey: it.Str(aOrdering),
 		Traceparent: it.Str(aTrace), Payload: it.Str(aPayload), PayloadBeside: it.Has(aPayBes),
 		Result: it.Str(aResult), ResultBeside: it.Has(aResBes), Progress: it.Str(aProgress), Checkpoint: it.Str(aCheckpt),

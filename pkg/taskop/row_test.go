@@ -83,7 +83,7 @@ func TestRowsThatCannotBeReadAreErrors(t *testing.T) {
 func TestRowKeysNameTheirTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tenant := rapid.OneOf(names, rapid.Just("a#1"), rapid.Just("a#b#2")).Draw(t, "tenant")
-		id := names.Draw(t, "id")
+		id := ids.Draw(t, "id")
 		gotTenant, gotID, ok := taskop.ParseRowKey(taskop.RowKey(tenant, id))
 		if !ok || gotTenant != tenant || gotID != id {
 			t.Fatalf("%q, %q, %v", gotTenant, gotID, ok)

@@ -1,6 +1,7 @@
 package taskop
 
 import (
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 )
@@ -32,7 +33,7 @@ func Withdraw(t *task.Task) op.Tx {
 	writes := []op.Write{
 		{Name: "withdraw.row", Key: RowKey(t.Tenant, t.ID), Action: op.Delete,
 			Cond: op.All{op.Is(aState, op.S(string(task.Queued))), op.Is(aGen, op.N(t.Gen)), op.Is(aNonce, op.S(t.Nonce))}},
-		moveLedger("withdraw.ledger", t.Tenant, -1, 0, t.AmountMS),
+		refund(moveLedger("withdraw.ledger", t.Tenant, -1, 0, t.AmountMS), t.Lane, -t.TagCost),
 	}
 	if len(t.Payload) > InlineMax || t.PayloadBeside {
 		writes = append(writes, op.Write{Name: "withdraw.payload", Key: PayloadKey(t.Tenant, t.ID), Action: op.Delete})
@@ -131,6 +132,9 @@ type End struct {
 	// LostAtMS is set by the aggregator when it ends an attempt whose lease has
 	// run out: the lease must still be older than this.
 	LostAtMS int64
+	// TagDelta corrects the tenant's finish tag in the admitting lane by what the
+	// attempt really took; 0 leaves it.
+	TagDelta int64
 }
 
 // Finish ends the running attempt t (as it was claimed).
@@ -193,7 +197,7 @@ func Finish(t *task.Task, e End) op.Tx {
 	}
 	return op.Tx{Name: name, Writes: append([]op.Write{
 		rowUpdate(name+".row", t, fence, changes...),
-		moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS),
+		refund(moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS), t.Lane, e.TagDelta),
 	}, beside...)}
 }
 
@@ -210,7 +214,11 @@ func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
 	}
 	writes := []op.Write{rowUpdate(name+".row", t, nil, changes...)}
 	if tr.Work != 0 {
-		writes = append(writes, moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS))
+		w := moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS)
+		if t.Attempt == 0 { // it never ran: its tenant is not charged for it
+			w = refund(w, t.Lane, -t.TagCost)
+		}
+		writes = append(writes, w)
 	}
 	return op.Tx{Name: name, Writes: writes}
 }
@@ -277,4 +285,19 @@ func MoveDue(t *task.Task, dueMS int64) op.Write {
 // gone, so that it is taken up at the next tick.
 func VoidLease(t *task.Task, nowMS int64) op.Write {
 	return rowUpdate("void_lease.row", t, holdsLease(t.LeaseToken), op.SetN(aLease, nowMS-1), op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(nowMS)))
+}
+
+// TagDelta is what the tenant's finish tag in the admitting lane moves by when
+// the running attempt t ends: what it really took against what was charged for
+// it at admission. Attempts after the first were not charged; retries run in a lane of
+// their own and are not.
+func TagDelta(t *task.Task, nowMS int64) int64 {
+	if t.AtLane != t.Lane {
+		return 0
+	}
+	actual := max(nowMS-t.AttemptMS, 0)
+	if t.Attempt > 1 {
+		actual += t.AmountMS
+	}
+	return fair.Correction(t.TagCost, t.AmountMS, actual)
 }

@@ -21,6 +21,7 @@ func main() {
 func run(args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("pack", flag.ContinueOnError)
 	out := flags.String("o", "build", "`folder` that receives the zips")
+	arch := flags.String("arch", "arm64", "processor, as `GOARCH` names it")
 	config := flags.String("config", "", "compiled configuration `FILE`, added to each zip as "+configName)
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -49,7 +50,7 @@ func run(args []string, stdout io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(binaries) }()
-	if err := compile(root, binaries, names); err != nil {
+	if err := compile(root, binaries, *arch, names); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(*out, 0o755); err != nil {
@@ -106,7 +107,7 @@ func find(dir string) ([]string, error) {
 
 // compile builds all functions by one go command, which shares the packages
 // and links in parallel. Binaries are named after their folders.
-func compile(root, out string, names []string) error {
+func compile(root, out, arch string, names []string) error {
 	args := []string{
 		"build",
 		"-tags", "lambda.norpc", // leaves out the RPC mode of the retired go1.x runtime
@@ -120,7 +121,7 @@ func compile(root, out string, names []string) error {
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("go build of %s: %w", strings.Join(names, ", "), err)

@@ -1,0 +1,78 @@
+package simtest
+
+import (
+	"fmt"
+	"time"
+)
+
+// Shape is the size of a random history; a failing one is shrunk through it.
+type Shape struct {
+	Clients int // 1 and more
+	Steps   int // per client
+}
+
+// History is the script of a random history: clients of two tenants that
+// submit, repeat, cancel and read.
+func History(s Shape) func(w *World) {
+	return func(w *World) {
+		w.schedule(w.between(0, 20*time.Second))
+		for i := range s.Clients {
+			tenant := "alpha"
+			if w.hit(0.6) {
+				tenant = "beta"
+			}
+			w.client(fmt.Sprintf("c%d", i), tenant, func(c *Client) {
+				for range s.Steps {
+					c.step()
+				}
+			})
+		}
+	}
+}
+
+var classes = []string{"quick", "plain", "late"}
+
+func (c *Client) step() {
+	c.pause(0, 3*time.Second)
+	u := c.rng.Float64()
+	switch {
+	case u < 0.6 || len(c.ids) == 0:
+		c.submitSomething()
+	case u < 0.85:
+		c.cancel(c.ids[c.rng.IntN(len(c.ids))])
+	default:
+		c.get(c.ids[c.rng.IntN(len(c.ids))])
+	}
+}
+
+func (c *Client) submitSomething() {
+	kinds := []work{{Do: "ok"}, {Do: "ok"}, {Do: "ok"}, {Do: "fail"}, {Do: "fail", N: 1}, {Do: "permanent"}, {Do: "panic", N: 1}, {Do: "continue", N: 2}, {Do: "deaf"}}
+	wk := kinds[c.rng.IntN(len(kinds))]
+	switch u := c.rng.Float64(); {
+	case u < 0.6:
+		wk.MS = c.rng.Int64N(500)
+	case u < 0.9:
+		wk.MS = c.rng.Int64N(5000)
+	default:
+		wk.MS = c.rng.Int64N(60_000)
+	}
+	class := classes[c.rng.IntN(len(classes))]
+	key := ""
+	if c.rng.Float64() < 0.5 { // shared with the tenant's other clients
+		key = fmt.Sprint("key-", c.rng.IntN(4))
+		wk = work{Do: "ok", MS: 100 * int64(len(key))}
+		class = "plain"
+		if c.rng.Float64() < 0.15 {
+			wk.MS++ // another body under the same key
+		}
+	}
+	sub := c.submission(class, wk, key)
+	if c.rng.Float64() < 0.5 {
+		sub.DeadlineMS = 3500 + c.rng.Int64N(20_000)
+	}
+	if key != "" && c.rng.Float64() < 0.5 {
+		c.insist(sub)
+		return
+	}
+	c.submit(sub)
+}
