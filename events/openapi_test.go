@@ -88,6 +88,8 @@ func TestTypesMatchTheDocument(t *testing.T) {
 		"Task": events.Task{}, "Prediction": events.Prediction{}, "TaskError": events.TaskError{}, "Attempt": events.Attempt{},
 		"TaskPage": events.TaskPage{}, "Decision": events.Decision{}, "Quote": events.Quote{}, "Lane": events.Lane{},
 		"LaneList": events.LaneList{}, "Health": events.Health{}, "Problem": events.Problem{}, "FieldError": events.FieldError{},
+		"Tenant": events.Tenant{}, "NewKey": events.NewKey{}, "QuarantinedTask": events.QuarantinedTask{}, "QuarantinePage": events.QuarantinePage{},
+		"ReplayFilter": events.ReplayFilter{}, "Replay": events.Replay{}, "ReplayPage": events.ReplayPage{},
 	} {
 		var fields, required []string
 		for f := range reflect.TypeOf(value).Fields() {

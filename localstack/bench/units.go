@@ -229,6 +229,9 @@ func unitsSection(ctx context.Context, r *report, dir string) error {
 		r.row(title, fmt.Sprintf("%.2f WRU  %.2f RRU  %.2f requests", b.per(b.Total.Write()), b.per(b.Total.Read), b.per(float64(b.Total.Requests))), goals)
 		r.row("  load", fmt.Sprintf("%d tasks, %d waited, %.0f/s", b.tasks, b.waited, float64(b.tasks)/b.took.Seconds()), fmt.Sprintf("%d slots", l.slots))
 		r.row("  messages sent per task", fmt.Sprintf("%.2f", b.per(float64(b.sends))), "")
+		if again := b.ByName[byAdmission+" accept"].Requests - b.tasks; again > 0 {
+			r.row("  accepts written again, per task", fmt.Sprintf("%.2f", b.per(float64(again))), "4 WRU each")
+		}
 		if lost := b.ByName[byWorker+" hand_over"].Requests - b.waited; lost > 0 {
 			r.row("  races for the next task lost, per task", fmt.Sprintf("%.2f", b.per(float64(lost))), "4 WRU each")
 		}

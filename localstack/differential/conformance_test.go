@@ -3,7 +3,6 @@ package differential
 import (
 	"testing"
 
-	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/op/optest"
 )
 
@@ -12,7 +11,7 @@ const floats = "minidyn counts in floating point; DynamoDB has 38 digits"
 // TestAdapterConforms holds the adapter on the in-process emulator to the
 // guarantees of op.Table.
 func TestAdapterConforms(t *testing.T) {
-	optest.Exercise(t, func(t *testing.T) op.Table { return openEmulated(t) }, optest.Options{Skip: map[string]string{
+	optest.Exercise(t, openEmulated, optest.Options{Skip: map[string]string{
 		"cond/number-extremes":        floats,
 		"write/values":                floats,
 		"write/add-zero-and-extremes": floats,

@@ -165,9 +165,6 @@ func (s *Stack) seed(ctx context.Context) error {
 	for _, name := range cfg.TenantNames() {
 		t, _ := cfg.Tenant(name)
 		writes = append(writes, taskop.PutTenant(name, t.Tier))
-		for _, key := range t.Keys {
-			writes = append(writes, taskop.PutCredential(key, taskop.Credential{Tenant: name}))
-		}
 	}
 	for _, key := range cfg.Operators.Keys {
 		writes = append(writes, taskop.PutCredential(key, taskop.Credential{Operator: true}))
@@ -175,6 +172,14 @@ func (s *Stack) seed(ctx context.Context) error {
 	for _, w := range writes {
 		if _, err := s.db.Table().Write(ctx, w); err != nil && op.FailedCond(err) == nil {
 			return fmt.Errorf("seeding tenants: %w", err)
+		}
+	}
+	for _, name := range cfg.TenantNames() {
+		t, _ := cfg.Tenant(name)
+		for _, key := range t.Keys { // one that was withdrawn stays so
+			if err := s.db.Table().Transact(ctx, taskop.AddKey(name, key, clock.System().UnixMilli(), nil)); err != nil && op.FailedCond(err) == nil {
+				return fmt.Errorf("seeding keys: %w", err)
+			}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lanekeeper/lanekeeper/pkg/belief"
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
+	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
@@ -29,6 +30,8 @@ type Deps struct {
 	Stopping func() bool
 	// PublishEvery is how often estimates are published; 0 is once a minute.
 	PublishEvery time.Duration
+	// Admission admits quarantined tasks again; nil makes one beside the same store.
+	Admission *intake.Service
 }
 
 // Service is the aggregator.
@@ -41,6 +44,9 @@ type Service struct {
 func New(d Deps) *Service {
 	if d.PublishEvery == 0 {
 		d.PublishEvery = time.Minute
+	}
+	if d.Admission == nil {
+		d.Admission = intake.New(intake.Deps{Config: d.Config, Table: d.Table, Queue: d.Queue, Clock: d.Clock, Tally: d.Tally, Float: d.Float, NewID: d.NewID})
 	}
 	return &Service{Deps: d, priors: belief.FromConfig(d.Config)}
 }
@@ -72,7 +78,7 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 	if err != nil || lease.Owner != owner {
 		return Report{EndedBy: "held"}, err
 	}
-	r := &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, snapped: map[string]time.Time{}, entered: map[string]int64{}}
+	r := &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, entered: map[string]int64{}}
 	rep := Report{Epoch: lease.Epoch}
 	rep.EndedBy = r.loop(ctx, &rep)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -132,6 +138,7 @@ type run struct {
 	counts     map[string]counted
 	doubt      map[string]bool   // lanes in which a waiting task was visited: the item may count too little
 	parkedFrom map[string]string // per lane, where unparking goes on
+	refused    map[string]bool   // replay and task: refused for good
 	snapped    map[string]time.Time
 	entered    map[string]int64 // per lane, as of the last tick that looked
 }

@@ -39,6 +39,9 @@ func (r *run) Tick(ctx context.Context) (live bool, err error) {
 	if check {
 		r.checked = now
 	}
+	replaying, err := r.replays(ctx, lanes)
+	note(err)
+	live = live || replaying
 	if now.Sub(r.published) >= r.PublishEvery {
 		if err := r.publish(ctx, lanes); err != nil {
 			note(err)

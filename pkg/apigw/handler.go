@@ -17,6 +17,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/operate"
 )
 
 // Request and Response are API Gateway's.
@@ -28,13 +29,14 @@ type (
 // Handler answers API calls.
 type Handler struct {
 	svc     *intake.Service
+	ops     *operate.Service
 	version string
 	hash    string
 }
 
 // New makes the handler; version is the build's, shown by /healthz.
 func New(svc *intake.Service, version string) *Handler {
-	return &Handler{svc: svc, version: version, hash: svc.Config.Hash()}
+	return &Handler{svc: svc, ops: operate.New(svc), version: version, hash: svc.Config.Hash()}
 }
 
 // call is one request on its way through a route.
@@ -51,15 +53,16 @@ type route struct {
 	serve        func(*call, context.Context) (*answer, error)
 }
 
-var routes = []route{
+var routes = append([]route{
 	{http.MethodGet, "/healthz", true, (*call).health},
 	{http.MethodPost, "/v1/tasks", false, (*call).submit},
 	{http.MethodGet, "/v1/tasks", false, (*call).list},
 	{http.MethodGet, "/v1/tasks/{}", false, (*call).get},
 	{http.MethodPost, "/v1/tasks/{}/cancel", false, (*call).cancel},
+	{http.MethodPost, "/v1/tasks/{}/retry", false, (*call).retry},
 	{http.MethodPost, "/v1/quotes", false, (*call).quote},
 	{http.MethodGet, "/v1/lanes", false, (*call).lanes},
-}
+}, operatorsOnly(operators)...)
 
 // Handle answers one request. It never returns an error: what goes wrong is an
 // answer too.
@@ -174,6 +177,9 @@ type answer struct {
 }
 
 func (h *Handler) respond(req *Request, a *answer) Response {
+	if a.status == http.StatusNoContent {
+		return Response{StatusCode: a.status, Headers: map[string]string{"x-request-id": req.RequestContext.RequestID, "cache-control": "no-store"}}
+	}
 	body, err := json.Marshal(a.body)
 	if err != nil {
 		slog.Error("an answer could not be encoded", "error", err)

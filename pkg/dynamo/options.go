@@ -61,7 +61,7 @@ func (o Options) withDefaults() Options {
 		o.Rand = newRand()
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default of an injected clock
 	}
 	if o.Sleep == nil {
 		o.Sleep = sleep

@@ -256,7 +256,7 @@ func TestConflictsEndInTime(t *testing.T) {
 			t.Errorf("%d attempts", n)
 		}
 
-		table, w = setup(t, Options{ConflictTime: time.Hour}, cancelled("TransactionConflict"))
+		table, _ = setup(t, Options{ConflictTime: time.Hour}, cancelled("TransactionConflict"))
 		short, cancel := context.WithTimeout(bg, 300*time.Millisecond)
 		defer cancel()
 		start = time.Now()

@@ -125,8 +125,11 @@ func clip(s string, most int) string {
 func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.Task {
 	v := s.conclude(ctx, t, out)
 	if v.end.Event == task.Continue {
-		// Counted before the row's write: too full is safe.
-		s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)
+		// Counted before the row's write, and rather twice than not at all: too full is
+		// safe, a task that waits uncounted is passed over.
+		for counted, try := false, 0; !counted && try < goOnTries; try++ {
+			_, counted = s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)
+		}
 	}
 	done, cancelled := s.writeEnd(ctx, t, v.end)
 	if v.end.Event == task.Continue && (!done || cancelled) {
@@ -141,6 +144,10 @@ func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.T
 	s.ended(t, v)
 	return s.handOver(ctx, t)
 }
+
+// goOnTries is how often the lane is told of a task that goes on while the store
+// fails.
+const goOnTries = 4
 
 // Bounds of writing an end while the store fails. After that the lease runs
 // out and the attempt counts as lost.

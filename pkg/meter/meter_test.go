@@ -118,7 +118,7 @@ func TestUnitsByHand(t *testing.T) {
 			return err
 		}, false, meter.Usage{Read: 2}},
 		{"index query pays for entries", with(sized(9000), due), func(_ *testing.T, tb *dynamo.Table) error {
-			p, err := tb.Query(bg, op.Query{Index: op.IndexDue, PK: "d", Consistent: true})
+			p, err := tb.Query(bg, op.Query{Index: op.IndexDue, PK: "d"})
 			if len(p.Rows) != 1 {
 				t.Error("the item is not in the index")
 			}

@@ -111,7 +111,7 @@ func (s *Service) Tenant(ctx context.Context, id string) (events.Tenant, error) 
 // PutTenant creates a tenant or changes its tier, of which running admissions
 // learn within a minute. The error is a *Refusal.
 func (s *Service) PutTenant(ctx context.Context, who intake.Principal, id, tier string) (t events.Tenant, created bool, err error) {
-	if !validName(id) {
+	if !intake.ValidName(id) {
 		return t, false, intake.Invalid([]events.FieldError{{Pointer: "", Detail: "the tenant in the path must be 1 to 32 of a-z, 0-9 and -, a letter first"}})
 	}
 	if _, known := s.Config.Tier(tier); !known {
@@ -145,15 +145,3 @@ func (s *Service) PutTenant(ctx context.Context, who intake.Principal, id, tier 
 }
 
 var errCrowded = fmt.Errorf("operate: the item kept changing")
-
-func validName(s string) bool {
-	if len(s) < 1 || len(s) > 32 || s[0] < 'a' || s[0] > 'z' {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}

@@ -25,8 +25,10 @@ type Scan struct {
 	filter events.ReplayFilter
 	nowMS  int64
 	lanes  []laneScan
-	// Seen counts the entries looked at, matching or not.
+	// Seen counts the entries looked at, matching or not; At is the place of the
+	// last of them.
 	Seen int
+	At   string
 }
 
 type laneScan struct {
@@ -54,15 +56,15 @@ func NewScan(table op.Table, lanes []string, f events.ReplayFilter, after string
 	return s
 }
 
-// Next gives the next entry that matches; ok is false at the end, or after most
-// entries were looked at, with the place to go on from.
+// Next gives the next entry that matches; ok is false at the end, or once most
+// entries were looked at (Seen says which).
 func (s *Scan) Next(ctx context.Context, most int) (e Entry, ok bool, err error) {
 	for s.Seen < most {
 		e, ok, err = s.next(ctx)
 		if err != nil || !ok {
 			return e, false, err
 		}
-		s.Seen++
+		s.Seen, s.At = s.Seen+1, e.Place
 		if s.nowMS-e.AtMS < int64(s.filter.MinAge) {
 			return e, false, nil // they are in order of age: the rest is younger still
 		}
@@ -143,7 +145,7 @@ func (s *Service) Quarantine(ctx context.Context, f events.ReplayFilter, limit i
 		}
 		if !ok {
 			if scan.Seen >= maxScan {
-				page.NextCursor = toCursor(e.Place)
+				page.NextCursor = toCursor(scan.At)
 			}
 			return page, nil
 		}

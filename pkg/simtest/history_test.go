@@ -32,6 +32,9 @@ func TestHistories(t *testing.T) {
 		if *seedFlag != 0 {
 			o.Seed, o.Trace = *seedFlag, true
 		}
+		if o.Seed%2 == 1 {
+			o.Faults, o.Strict = o.Faults.Prompt(), true
+		}
 		res := Run(t, o, History(Shape{Clients: 3, Steps: 6}))
 		calls += res.Calls
 		if *seedFlag != 0 {

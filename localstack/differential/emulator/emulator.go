@@ -23,6 +23,7 @@ package emulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -256,7 +257,8 @@ func (c *Client) judge(ctx context.Context, ch change, r *result) error {
 		ExpressionAttributeNames: used(ch.names, *ch.cond), ExpressionAttributeValues: used(ch.values, *ch.cond),
 	}
 	_, err := c.raw.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{ConditionCheck: check}}})
-	if _, r.failed = err.(*types.TransactionCanceledException); r.failed {
+	var cancelled *types.TransactionCanceledException
+	if r.failed = errors.As(err, &cancelled); r.failed {
 		return nil
 	}
 	return err
