@@ -66,3 +66,34 @@ check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo
 .PHONY: differential
 differential: ## compare the embedded table with DynamoDB emulators over HTTP (python3; ARGS='ministack moto')
 	localstack/differential/endpoint.sh $(ARGS)
+
+# The environment of the targets below: a file of infra/environments.
+ENV ?= dev
+# The CDK command line, pinned by infra/package-lock.json. It stands outside the
+# Go folders because it carries templates that are no Go.
+CDK_DIR = .cache/cdk
+CDK     = $(CDK_DIR)/node_modules/.bin/cdk
+
+.PHONY: assemble synth infra-test deploy destroy cdk
+assemble: ## build the packages of environment ENV into build/ENV
+	$(GO) run ./infra/assemble -env infra/environments/$(ENV).yaml
+
+synth: assemble ## write the CloudFormation of environment ENV into cdk.out/ENV (Node; no Docker)
+	$(GO) build -tags cdk -o build/infra-app ./infra
+	JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION=1 CDK_OUTDIR=cdk.out/$(ENV) build/infra-app -env infra/environments/$(ENV).yaml
+
+infra-test: ## hold the stacks to the deployment's rules, AWS's own and the golden files (Node; ARGS=-update)
+	JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION=1 $(GO) test -tags cdk $(TESTFLAGS) ./infra/stacks $(ARGS)
+
+cdk: $(CDK) ## install the pinned CDK command line (npm)
+
+$(CDK): infra/package.json infra/package-lock.json
+	mkdir -p $(CDK_DIR)
+	cp infra/package.json infra/package-lock.json $(CDK_DIR)/
+	npm --prefix $(CDK_DIR) ci --no-audit --no-fund --silent
+
+deploy: synth cdk ## deploy environment ENV to the AWS account of your credentials
+	$(CDK) deploy --app cdk.out/$(ENV) --all --require-approval never
+
+destroy: cdk ## remove environment ENV's stacks (prod keeps its table)
+	$(CDK) destroy --app cdk.out/$(ENV) --all

@@ -16,7 +16,7 @@ import (
 )
 
 // required are the functions that a deployment cannot do without.
-var required = []string{"admission", "aggregator", "worker"}
+var required = []string{"admission", "aggregator", "redrive", "worker"}
 
 // maxZip is what we allow a package, in bytes: cold starts grow with it.
 const maxZip = 12_000_000

@@ -1,11 +1,14 @@
 // Command lanekeeper is the command line for those who run Lanekeeper.
 //
 //	lanekeeper config check FILE    check a configuration; - reads standard input
+//	lanekeeper preflight --env E    ask the account whether a deployment's reserves fit
+//	lanekeeper bootstrap --env E    write a first operator's key into a deployed table
 //
 // It exits with 0 if all is well, 1 if what was checked is at fault, 2 if it was called wrongly or could not read its input.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +29,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	switch err := root.Execute(); {
+	switch err := root.ExecuteContext(context.Background()); {
 	case err == nil:
 		return 0
 	case errors.Is(err, errFaulty):
@@ -47,7 +50,7 @@ func newRoot() *cobra.Command {
 		RunE:          needsSubcommand,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newConfig())
+	root.AddCommand(newConfig(), newPreflight(), newBootstrap())
 	return root
 }
 

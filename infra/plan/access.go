@@ -123,7 +123,8 @@ func aggregatorStatements(p *Plan) []Statement {
 	}
 }
 
-// Redrive takes from the dead-letter queues and sends to the lanes'.
+// Redrive takes from the dead-letter queues and makes tasks due; the aggregator
+// sends.
 func redriveStatements(p *Plan) []Statement {
 	var dead []string
 	for _, l := range p.Lanes {
@@ -132,7 +133,6 @@ func redriveStatements(p *Plan) []Statement {
 	return []Statement{
 		items(p, reads, writes),
 		keep(p, "LimitsAreTheOperators", append(limitKeys(), publishedKeys()...)),
-		send(p),
 		receive(dead...),
 	}
 }

@@ -126,6 +126,7 @@ func (p *Plan) laneAlarms(l Lane) []Alarm {
 // systemAlarms are those of no lane.
 func (p *Plan) systemAlarms() []Alarm {
 	all := make([]Alarm, 0, 8)
+	aggregator := Dimension{telemetry.DimComponent, telemetry.ComponentAggregator}
 	for _, stage := range policy.MissStages {
 		what := map[string]string{"start": "could not start in time", "finish": "finished after their deadline"}[stage]
 		all = append(all, alarm("deadline-miss-"+stage, "deadline-misses", "Accepted tasks "+what+": a promise was broken. Compare predicted with actual wait on the dashboard; if predictions are right, look for lost workers.",
@@ -133,9 +134,9 @@ func (p *Plan) systemAlarms() []Alarm {
 	}
 	all = append(all,
 		alarm("aggregator-late", "aggregator-late", "The aggregator has reported nothing for three minutes or is late by more than one: releases, repairs and retries wait for it. Read its log, then check the schedule.",
-			one(p.own(telemetry.AggregatorLateness, "Maximum")), above, 60, 3, 3, breaching),
+			one(p.own(telemetry.AggregatorLateness, "Maximum", aggregator)), above, 60, 3, 3, breaching),
 		alarm("ledger-drift", "ledger-drift", "A tenant's ledger did not agree with its tasks and was corrected. Nothing to save now; find out which crash or manual change caused it.",
-			one(p.own(telemetry.LedgerDrift, "Sum")), above, 0, 1, 1, notBreaching),
+			one(p.own(telemetry.LedgerDrift, "Sum", aggregator)), above, 0, 1, 1, notBreaching),
 	)
 	for _, f := range []Function{p.Admission, p.Aggregator} {
 		all = append(all,

@@ -98,7 +98,6 @@ func New(e *environment.Environment, c *policy.Config, o Options) (*Plan, error)
 
 	if o.Redrive {
 		f := p.function(environment.Redrive, environment.Redrive, "heals deliveries that never became an attempt", redriveTimeoutS, e.MemoryMB.Worker)
-		f.Env[env.Queues] = p.urls(e.Queue)
 		f.Statements = redriveStatements(p)
 		p.Redrive = &f
 	}
@@ -123,12 +122,7 @@ func (p *Plan) lane(name string) Lane {
 	}
 	l.Worker = p.function(environment.WorkerPrefix+name, WorkerPackage(p.Env, name), "runs the tasks of lane "+name, seconds(c.FunctionTimeout(name)), p.Env.MemoryMB.Worker)
 	l.Worker.Env[env.Lane] = name
-	if p.Env.Reservations {
-		l.Worker.Reserved = max(spec.Workers.Reserved, l.MaxConcurrency) // the retry lane's own is its share
-		if spec.Role != policy.RoleRetry {
-			l.Worker.Reserved = spec.Workers.Reserved
-		}
-	}
+	l.Worker.Reserved = p.Env.Reserved(c, name)
 	l.Worker.Statements = workerStatements(p, l)
 	return l
 }
@@ -183,6 +177,12 @@ func (p *Plan) check() error {
 	}
 	errs = append(errs, p.Env.CheckReserves(p.Reserved(), p.Env.AccountConcurrency))
 	names := map[string]bool{}
+	for _, l := range p.Lanes {
+		for _, q := range []string{l.Queue, l.DeadLetters} {
+			fault(names[q], "two queues are named %s: rename lane %s", q, l.Name)
+			names[q] = true
+		}
+	}
 	for _, f := range p.Functions() {
 		fault(names[f.Name], "two functions are named %s", f.Name)
 		fault(len(f.Name) > 64, "the function name %s is longer than 64 characters", f.Name)

@@ -54,6 +54,7 @@ func TestRulesAreKept(t *testing.T) {
 		{"receives", func(p *Plan) { p.Lanes[0].MaxReceives = 4 }, "fewer than 5"},
 		{"timeout", func(p *Plan) { p.Lanes[0].Worker.TimeoutS = 901 }, "900 s"},
 		{"names", func(p *Plan) { p.Lanes[0].Worker.Name = p.Admission.Name }, "two functions"},
+		{"queue names", func(p *Plan) { p.Lanes[0].Queue = p.Lanes[1].DeadLetters }, "two queues are named lanekeeper-dev-heavy-dlq"},
 		{"environment", func(p *Plan) { p.Admission.Env["X"] = strings.Repeat("x", 4096) }, "4 KB"},
 	} {
 		p := load(t, "dev")

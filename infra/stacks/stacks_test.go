@@ -61,7 +61,7 @@ func golden(t *testing.T, file string, d *deployment, kinds []string) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(buf.Bytes(), want) {
-		t.Errorf("%s has changed; look at the difference after go test -tags cdk ./infra/stacks -update", path)
+		t.Errorf("%s has changed; look at the difference after make infra-test ARGS=-update", path)
 	}
 }
 

@@ -78,3 +78,18 @@ func TestUnknownSectionIsAnError(t *testing.T) {
 		t.Error("it ran")
 	}
 }
+
+// BenchmarkHandler is one accepted submission through the admission handler, its store stubbed.
+func BenchmarkHandler(b *testing.B) {
+	h, _, err := newStubbed()
+	if err != nil {
+		b.Fatal(err)
+	}
+	req := event(tenantKey(0), submission(20))
+	b.ReportAllocs()
+	for b.Loop() {
+		if resp, err := h.Handle(b.Context(), req); err != nil || resp.StatusCode != http.StatusAccepted {
+			b.Fatalf("%d %s: %v", resp.StatusCode, resp.Body, err)
+		}
+	}
+}

@@ -23,7 +23,7 @@ import (
 
 // submission is a body whose payload has about 150 bytes.
 func submission(sleepMS int) string {
-	return fmt.Sprintf(`{"class":"%s","payload":{"sleep_ms":%d,"note":"%s"},"deadline_seconds":3600}`, className, sleepMS, strings.Repeat("n", 120))
+	return fmt.Sprintf(`{"class":%q,"payload":{"sleep_ms":%d,"note":%q},"deadline_seconds":3600}`, className, sleepMS, strings.Repeat("n", 120))
 }
 
 // event is what API Gateway hands over for a submission (payload format 2.0).

@@ -47,7 +47,7 @@ func cases() []testCase {
 	for _, group := range [][]testCase{
 		baselineCases(), healthCases(), authCases(), routeCases(), submitCases(), bodyCases(), sizeCases(), headerCases(), refusalCases(),
 		idempotencyCases(), quoteCases(), readCases(), listCases(), cancelCases(), laneCases(), classCases(), failureCases(),
-		laterCases(), ownCases(), endCases(),
+		laterCases(), ownCases(), adminCases(), endCases(),
 	} {
 		all = append(all, group...)
 	}

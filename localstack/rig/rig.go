@@ -240,3 +240,33 @@ func (r *Rig) Tasks(t testing.TB) []*task.Task {
 	}
 	return out
 }
+
+// Claim begins an attempt of a queued task as a worker does, and leaves it
+// running.
+func (r *Rig) Claim(t testing.TB, x *task.Task) *task.Task {
+	t.Helper()
+	now := r.Clock().UnixMilli()
+	l := taskop.Lease{Token: chance.NewToken(), NowMS: now, UntilMS: now + 35_000}
+	if err := r.Raw.Transact(t.Context(), taskop.Claim(x, l)); err != nil {
+		t.Fatal(err)
+	}
+	claimed := taskop.Claimed(x, l)
+	o := taskop.Open{ID: x.ID, Class: x.Class, Bucket: x.Bucket, Tenant: x.Tenant, SinceMS: now, AmountMS: x.AmountMS, Running: true}
+	if _, err := r.Raw.Write(t.Context(), taskop.BeginRun(x.AtLane, o)); err != nil {
+		t.Fatal(err)
+	}
+	return claimed
+}
+
+// Succeed ends a running attempt, and gives its slot back.
+func (r *Rig) Succeed(t testing.TB, x *task.Task) {
+	t.Helper()
+	after := *x
+	after.FinishedMS = r.Clock().UnixMilli()
+	if err := r.Raw.Transact(t.Context(), taskop.Finish(x, taskop.End{Event: task.Succeed, After: &after})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Raw.Write(t.Context(), taskop.EndRun(x.AtLane, x.ID, false)); err != nil {
+		t.Fatal(err)
+	}
+}

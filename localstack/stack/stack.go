@@ -28,6 +28,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
+	"github.com/lanekeeper/lanekeeper/pkg/redrive"
 	"github.com/lanekeeper/lanekeeper/pkg/sqsevent"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
@@ -123,6 +124,11 @@ func (s *Stack) start(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, lane := range cfg.LaneNames() {
+		if err := s.startRedrive(ctx, lane); err != nil {
+			return err
+		}
+	}
 	s.gateway = gateway.New(function.Handler(apigw.New(admission, awsboot.Version).Handle), gateway.Options{FunctionName: "admission"})
 	go s.flush(ctx)
 	return s.listen()
@@ -143,6 +149,23 @@ func (s *Stack) startLane(ctx context.Context, name string) error {
 	}
 	return err
 }
+
+// startRedrive empties a lane's dead-letter queue.
+func (s *Stack) startRedrive(ctx context.Context, lane string) error {
+	svc := redrive.New(redrive.Deps{Config: s.opts.Config, Table: s.table, Clock: clock.System, Tally: s.tally()})
+	m, err := mapping.Start(ctx, mapping.Config{
+		Queue: DeadLetters(lane), Source: s.db.Queues(), Handler: function.Handler(sqsevent.NewDead(svc).Handle), FunctionName: "redrive",
+		FunctionTimeout: redriveTimeout, MaxConcurrency: mapping.MinMaxConcurrency, ReportBatchItemFailures: true,
+	})
+	if err == nil {
+		s.mappings = append(s.mappings, m)
+	}
+	return err
+}
+
+// redriveTimeout is the redrive function's; the dead-letter queues hide what it
+// has received for six times as long.
+const redriveTimeout = 5 * time.Second
 
 func (s *Stack) tally() *tally.Recorder {
 	t := tally.New()
@@ -192,7 +215,7 @@ func (s *Stack) createQueues(ctx context.Context) error {
 	cfg := s.opts.Config
 	for _, name := range cfg.LaneNames() {
 		lane, _ := cfg.Lane(name)
-		if err := s.db.Queues().Create(ctx, DeadLetters(name), queue.Config{Retention: lane.DLQ.Retention.Std()}); err != nil {
+		if err := s.db.Queues().Create(ctx, DeadLetters(name), queue.Config{Visibility: 6 * redriveTimeout, Retention: lane.DLQ.Retention.Std()}); err != nil {
 			return err
 		}
 		err := s.db.Queues().Create(ctx, name, queue.Config{Visibility: cfg.VisibilityTimeout(name).Std(), Retention: queue.MaxRetention,

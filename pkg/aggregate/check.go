@@ -73,6 +73,8 @@ func (r *run) checkEntry(ctx context.Context, l *taskop.Lane, o taskop.Open, key
 	case here && t.State == task.Running: // claimed, but the lane was not told
 		o.Running, o.SinceMS = true, t.AttemptMS
 		w = taskop.BeginRun(l.Name, o)
+	case o.Running && ended(t, r.Clock().UnixMilli()) < settleMS:
+		return nil // its worker is about to give the slot on
 	case o.Running:
 		w = taskop.EndRun(l.Name, o.ID, false)
 	case here && t.State == task.Waiting: // its release stopped half-way
@@ -83,6 +85,14 @@ func (r *run) checkEntry(ctx context.Context, l *taskop.Lane, o taskop.Open, key
 	slog.WarnContext(ctx, "a lane's entry was repaired", "lane", l.Name, "task", o.ID, "write", w.Name)
 	r.Tally.Count(r.Clock(), l.Name, "repaired", 1)
 	return r.writeLane(ctx, w, l)
+}
+
+// ended is how long ago the task's last attempt ended, in ms; long, if unknown.
+func ended(t *task.Task, nowMS int64) int64 {
+	if t == nil || len(t.Attempts) == 0 {
+		return settleMS
+	}
+	return nowMS - t.Attempts[len(t.Attempts)-1].EndMS
 }
 
 // recount counts what waits in a lane. A difference to the item is corrected

@@ -155,7 +155,7 @@ func (r *run) leave(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 	case task.Queued:
 		return r.writeLane(ctx, taskop.LeaveSlot(l.Name, taskop.Open{ID: t.ID, AmountMS: t.AmountMS}), l)
 	case task.Waiting:
-		return r.writeLane(ctx, taskop.LeaveReady(l.Name, t.AmountMS, t.Parked), l)
+		return r.writeLane(ctx, taskop.LeaveWaiting(l.Name, t.ID, t.AmountMS, t.Parked), l)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
@@ -100,7 +101,7 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane) error {
 	nowMS := r.Clock().UnixMilli()
 	o := taskop.OpenOf(t, nowMS)
-	if err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, false), l.Virtual, t.Tag), l); err != nil {
+	if err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, false), l.Virtual, fair.Virtual(t.Tag, t.ShiftMS)), l); err != nil {
 		return err
 	}
 	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())

@@ -30,6 +30,10 @@ type Deps struct {
 	Stopping func() bool
 	// PublishEvery is how often estimates are published; 0 is once a minute.
 	PublishEvery time.Duration
+	// Metrics is told once a minute what happened; nil: nobody is.
+	Metrics Metrics
+	// DeadLetters is asked for each lane then; nil: they are not counted.
+	DeadLetters DeadLetters
 	// Admission admits quarantined tasks again; nil makes one beside the same store.
 	Admission *intake.Service
 }
@@ -78,7 +82,7 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 	if err != nil || lease.Owner != owner {
 		return Report{EndedBy: "held"}, err
 	}
-	r := &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, entered: map[string]int64{}}
+	r := s.newRun(lease)
 	rep := Report{Epoch: lease.Epoch}
 	rep.EndedBy = r.loop(ctx, &rep)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -90,6 +94,11 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 		}
 	}
 	return rep, nil
+}
+
+// newRun is a run that remembers nothing yet.
+func (s *Service) newRun(lease taskop.Run) *run {
+	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}}
 }
 
 // take takes the lease, or returns the one that another owner holds.
@@ -135,12 +144,13 @@ type run struct {
 	book       *belief.Book
 	published  time.Time
 	checked    time.Time
+	reportedMS int64 // the last report of metrics, as far as this run knows
 	counts     map[string]counted
 	doubt      map[string]bool   // lanes in which a waiting task was visited: the item may count too little
 	parkedFrom map[string]string // per lane, where unparking goes on
-	refused    map[string]bool   // replay and task: refused for good
+	drift      drift
+	refused    map[string]bool // replay and task: refused for good
 	snapped    map[string]time.Time
-	entered    map[string]int64 // per lane, as of the last tick that looked
 }
 
 func (r *run) loop(ctx context.Context, rep *Report) string {

@@ -19,30 +19,38 @@ const snapshotPer = 2000
 // which key, while anything waits.
 func (r *run) snapshot(ctx context.Context, l *taskop.Lane) error {
 	now := r.Clock()
-	every := time.Duration(l.Ready/snapshotPer) * time.Second
-	if l.Ready <= 0 || l.Name == r.Config.RetryLane() || now.Sub(r.snapped[l.Name]) < every {
+	n := max(l.Ready, 0) + max(l.Parked, 0)
+	every := time.Duration(n/snapshotPer) * time.Second
+	if n == 0 || l.Name == r.Config.RetryLane() || now.Sub(r.snapped[l.Name]) < every {
 		return nil
 	}
-	// What entered since the tick before counts as not in the snapshot, even if it
-	// is: the index may lag, and nothing must be missed by both.
-	entered, known := r.entered[l.Name]
-	r.entered[l.Name] = l.EnteredMS
-	if !known {
-		return nil
+	// The index may lag behind the item: what the item counted before the index was
+	// read and the index does not show is in the snapshot without a place; what
+	// entered later counts whole in every prediction.
+	waiting, entered := l.WorkMS, l.EnteredMS
+	for _, o := range l.Tasks {
+		if !o.Running {
+			waiting -= o.AmountMS
+		}
 	}
-	entries := make([]fair.Entry, 0, l.Ready)
+	entries := make([]fair.Entry, 0, n)
 	var bad error
-	q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(l.Name)}
-	err := q.All(ctx, r.Table, func(row op.Row) bool {
-		e, err := taskop.ParseReadySort(row.Item.Str("rs"))
-		bad = errors.Join(bad, err)
-		entries = append(entries, fair.Entry{Key: e.Tag, AmountMS: e.AmountMS})
-		return true
-	})
-	if err = errors.Join(err, bad); err != nil {
-		return err
+	for _, pk := range []string{taskop.ReadyPartition(l.Name), taskop.ParkedPartition(l.Name)} {
+		if pk == taskop.ParkedPartition(l.Name) && l.Parked <= 0 {
+			continue
+		}
+		q := op.Query{Index: op.IndexReady, PK: pk}
+		err := q.All(ctx, r.Table, func(row op.Row) bool {
+			e, err := taskop.ParseReadySort(row.Item.Str("rs"))
+			bad = errors.Join(bad, err)
+			entries = append(entries, fair.Entry{Key: e.Tag, AmountMS: e.AmountMS, Parked: e.Tenant})
+			return true
+		})
+		if err = errors.Join(err, bad); err != nil {
+			return err
+		}
 	}
-	s := fair.Summarise(entries, entered, now.UnixMilli())
+	s := fair.Summarise(entries, waiting, entered, now.UnixMilli())
 	if _, err := r.Table.Write(ctx, taskop.PutSnapshot(l.Name, s.Encode())); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func (r *run) Tick(ctx context.Context) (live bool, err error) {
 	if check {
 		r.checked = now
 	}
+	note(r.checkLedgers(ctx))
 	replaying, err := r.replays(ctx, lanes)
 	note(err)
 	live = live || replaying
@@ -50,6 +51,7 @@ func (r *run) Tick(ctx context.Context) (live bool, err error) {
 		}
 	}
 	r.Tally.FlushDue(ctx, now, r.Table)
+	note(r.metrics(ctx, lanes))
 	return live || due, errors.Join(errs...)
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/execute"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
+	"github.com/lanekeeper/lanekeeper/pkg/redrive"
 	"github.com/lanekeeper/lanekeeper/pkg/sqsevent"
 	"github.com/lanekeeper/lanekeeper/pkg/sqsqueue"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
@@ -143,6 +144,20 @@ func Aggregator(ctx context.Context, getenv Getenv) (*tickevent.Handler, error) 
 	if err != nil {
 		return nil, err
 	}
-	return tickevent.New(aggregate.New(aggregate.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(),
-		Float: chance.Float, NewID: chance.NewToken})), nil
+	d := aggregate.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(),
+		Float: chance.Float, NewID: chance.NewToken}
+	if err := b.report(&d, getenv); err != nil {
+		return nil, err
+	}
+	return tickevent.New(aggregate.New(d)), nil
+}
+
+// Redrive is the handler of the redrive function, which serves every
+// dead-letter queue.
+func Redrive(ctx context.Context, getenv Getenv) (*sqsevent.Dead, error) {
+	b, err := newBase(ctx, getenv, false)
+	if err != nil {
+		return nil, err
+	}
+	return sqsevent.NewDead(redrive.New(redrive.Deps{Config: b.cfg, Table: b.table, Clock: clock.System, Tally: tally.New()})), nil
 }

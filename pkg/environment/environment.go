@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/lanekeeper/lanekeeper/pkg/policy"
 )
 
 // Environment is one deployment's settings.
@@ -152,6 +154,28 @@ func (e *Environment) LambdaArchitecture() string {
 		return ARM64
 	}
 	return X8664
+}
+
+// Reserved is the concurrency that a lane's workers reserve: 0 where nothing is
+// reserved, and for the retry lane, whose share of the others is its own, that share.
+func (e *Environment) Reserved(c *policy.Config, lane string) int {
+	l, ok := c.Lane(lane)
+	switch {
+	case !ok || !e.Reservations:
+		return 0
+	case l.Role == policy.RoleRetry:
+		return max(l.Workers.Reserved, c.Workers(lane))
+	}
+	return l.Workers.Reserved
+}
+
+// AllReserved is what all lanes reserve together.
+func (e *Environment) AllReserved(c *policy.Config) int {
+	sum := 0
+	for _, lane := range c.LaneNames() {
+		sum += e.Reserved(c, lane)
+	}
+	return sum
 }
 
 // CheckReserves says whether the lanes' reserves fit a quota of concurrent executions. The error tells the way out.

@@ -73,7 +73,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 	seen := map[string]string{}
 	for _, env := range []string{"dev", "dev2", "d"} {
 		e := &Environment{Name: env}
-		for _, lane := range []string{"a", "a-dlq", "ev-a", "worker-a", "2-a"} {
+		for _, lane := range []string{"a", "ev-a", "worker-a", "2-a"} {
 			for _, name := range []string{"q " + e.Queue(lane), "q " + e.DeadLetters(lane), "f " + e.Worker(lane)} {
 				who := env + "/" + lane
 				if other, taken := seen[name]; taken {

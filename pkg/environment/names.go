@@ -26,9 +26,9 @@ func (e *Environment) Table() string { return prefix + e.Name }
 // Queue is the name of a lane's queue.
 func (e *Environment) Queue(lane string) string { return prefix + e.Name + "-" + lane }
 
-// DeadLetters is the name of a lane's dead-letter queue. No lane's queue can
-// have it: a lane's name holds no dot or underscore.
-func (e *Environment) DeadLetters(lane string) string { return e.Queue(lane) + "_dlq" }
+// DeadLetters is the name of a lane's dead-letter queue. Redrive reads the
+// lane from it.
+func (e *Environment) DeadLetters(lane string) string { return e.Queue(lane) + "-dlq" }
 
 // Function is the name of a function.
 func (e *Environment) Function(name string) string { return prefix + e.Name + "-" + name }

@@ -191,7 +191,7 @@ func (s *Service) expire(ctx context.Context, t *task.Task) error {
 	s.Tally.Count(s.Clock(), t.Lane, "miss.start", 1)
 	w := taskop.LeaveSlot(t.AtLane, taskop.Open{ID: t.ID, AmountMS: t.AmountMS})
 	if t.State == task.Waiting {
-		w = taskop.LeaveReady(t.AtLane, t.AmountMS, t.Parked)
+		w = taskop.LeaveWaiting(t.AtLane, t.ID, t.AmountMS, t.Parked)
 	}
 	s.writeLane(ctx, w, t.AtLane)
 	return nil

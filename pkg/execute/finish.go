@@ -127,9 +127,11 @@ func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.T
 	if v.end.Event == task.Continue {
 		// Counted before the row's write, and rather twice than not at all: too full is
 		// safe, a task that waits uncounted is passed over.
+		var lane op.Item
 		for counted, try := false, 0; !counted && try < goOnTries; try++ {
-			_, counted = s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)
+			lane, counted = s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)
 		}
+		v.end.Again = s.place(ctx, t, lane)
 	}
 	done, cancelled := s.writeEnd(ctx, t, v.end)
 	if v.end.Event == task.Continue && (!done || cancelled) {
@@ -169,6 +171,11 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 		}
 		if ce := op.FailedCond(err); ce != nil {
 			item, onRow := ce.On(taskop.OnRow)
+			if !onRow && e.Again != nil { // the finish tag has moved on
+				met, _ := ce.On(taskop.OnLedger)
+				e.Again = s.placeBy(t, e.Again.Virtual, met, try)
+				continue
+			}
 			if !onRow {
 				slog.ErrorContext(ctx, "a ledger does not hold what a running attempt reserved", "task", t.ID, "tenant", t.Tenant)
 				return false, cancelled
@@ -189,7 +196,7 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 			if n := len(after.Attempts); n > 0 {
 				after.Attempts[n-1].Outcome = task.OutcomeCancelled
 			}
-			e = taskop.End{Event: task.AbortCancel, After: &after}
+			e = taskop.End{Event: task.AbortCancel, After: &after, TagDelta: e.TagDelta}
 			want = task.Cancelled
 			continue
 		}
@@ -201,6 +208,29 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 		}
 	}
 	return false, cancelled
+}
+
+// place reads what the new place of a task that goes on rests on. nil: the task
+// keeps its place, since the store does not say, or it is in no fair order.
+func (s *Service) place(ctx context.Context, t *task.Task, lane op.Item) *taskop.Place {
+	l, err := taskop.DecodeLane(t.AtLane, lane)
+	if lane == nil || err != nil || !t.Charged() {
+		return nil
+	}
+	ledger, err := s.Table.Get(context.WithoutCancel(ctx), taskop.LedgerKey(t.Tenant), true)
+	if err != nil {
+		return nil
+	}
+	return s.placeBy(t, l.Virtual, ledger, 0)
+}
+
+// placeBy is the place by a ledger that was met; after some tries none: a tag a little
+// too early does no harm, an end that is not written does.
+func (s *Service) placeBy(t *task.Task, virtual int64, ledger op.Item, tries int) *taskop.Place {
+	if tries >= endTries/2 {
+		return nil
+	}
+	return &taskop.Place{Virtual: virtual, Finish: taskop.DecodeLedger(ledger).Finish[t.Lane]}
 }
 
 func (s *Service) started(t *task.Task) {

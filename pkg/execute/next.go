@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
@@ -65,14 +66,7 @@ func (s *Service) handOver(ctx context.Context, ended *task.Task) *task.Task {
 				break
 			}
 			if next != nil {
-				if _, ok := s.writeLane(ctx, taskop.Advance(taskop.HandOverSlot(lane, ended.ID, s.open(next.Task), next.parked), state.Virtual, next.Tag), lane); !ok {
-					// The slot was repaired away under us: count the new attempt afresh. If it is
-					// named already, the answer to the hand-over was lost, or it has an entry of an
-					// earlier try; then the lane is right or too full.
-					if _, ok := s.writeLane(ctx, taskop.AdoptOpen(lane, s.open(next.Task)), lane); ok {
-						s.writeLane(ctx, taskop.LeaveReady(lane, next.AmountMS, next.parked), lane)
-					}
-				}
+				s.pass(ctx, &state, ended, next)
 				return next.Task
 			}
 			if state.Ready <= 0 {
@@ -99,6 +93,30 @@ func (s *Service) handOverShared(ctx context.Context, ended *task.Task) *task.Ta
 		slog.WarnContext(ctx, "looking for the next task failed", "lane", ended.AtLane, "error", err)
 	}
 	return next
+}
+
+// pass gives the slot of an ended attempt to the next one, which has begun.
+func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task, next *candidate) {
+	met, ok := s.writeLane(ctx, taskop.Advance(taskop.HandOverSlot(lane.Name, ended.ID, s.open(next.Task), next.parked), lane.Virtual, fair.Virtual(next.Tag, next.ShiftMS)), lane.Name)
+	switch {
+	case ok:
+	case met.Has(taskop.QueuedEntry(next.ID)):
+		// A release of it, or an earlier try of its submission, stopped half-way: it has
+		// a slot of its own; or it goes on itself, and the lane was never told that it ran.
+		_, ok := s.writeLane(ctx, taskop.BeginRun(lane.Name, s.open(next.Task)), lane.Name)
+		switch {
+		case ok && next.ID != ended.ID:
+			s.writeLane(ctx, taskop.EndRun(lane.Name, ended.ID, false), lane.Name)
+		case ok:
+			s.writeLane(ctx, taskop.LeaveReady(lane.Name, next.AmountMS, next.parked), lane.Name)
+		}
+	default:
+		// The slot was repaired away under us: count the new attempt afresh. If it is
+		// named already, only the answer to the hand-over was lost.
+		if _, ok := s.writeLane(ctx, taskop.AdoptOpen(lane.Name, s.open(next.Task)), lane.Name); ok {
+			s.writeLane(ctx, taskop.LeaveReady(lane.Name, next.AmountMS, next.parked), lane.Name)
+		}
+	}
 }
 
 // laneNow reads the lane item; old news only cost a look in vain.
@@ -244,7 +262,7 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 		if state.OriginFull(slot.Origin) {
 			continue
 		}
-		if _, ok := s.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(&state, slot, false), state.Virtual, t.Tag), lane); !ok {
+		if _, ok := s.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(&state, slot, false), state.Virtual, fair.Virtual(t.Tag, t.ShiftMS)), lane); !ok {
 			return nil, nil // no slot after all
 		}
 		claimed, full, err := s.claim(ctx, t)

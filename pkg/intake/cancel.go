@@ -69,7 +69,7 @@ func Leave(ctx context.Context, table op.Table, t *task.Task) {
 	case task.Queued:
 		w = taskop.LeaveSlot(t.AtLane, taskop.Open{ID: t.ID, AmountMS: t.AmountMS})
 	case task.Waiting:
-		w = taskop.LeaveReady(t.AtLane, t.AmountMS, t.Parked)
+		w = taskop.LeaveWaiting(t.AtLane, t.ID, t.AmountMS, t.Parked)
 	default:
 		return // retry_wait is in no lane's counts
 	}

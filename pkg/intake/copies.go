@@ -106,7 +106,7 @@ func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v
 	if !v.ledger.fresh(now) || strict && v.ledger.at.Before(now) {
 		stale = append(stale, taskop.LedgerKey(tenant))
 	}
-	if v.lane.Ready > 0 && (now.Sub(v.snap.at) > copyMaxAge || strict && v.snap.at.Before(now)) {
+	if v.lane.Ready+v.lane.Parked > 0 && (now.Sub(v.snap.at) > copyMaxAge || strict && v.snap.at.Before(now)) {
 		stale = append(stale, taskop.SnapshotKey(lane))
 	}
 	for _, name := range s.Config.LaneNames() {

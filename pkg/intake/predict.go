@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/events"
@@ -82,10 +83,18 @@ func start(p *prepared, v *view) int64 {
 	return fair.Start(v.lane.Virtual, v.ledger.Finish[p.lane.Name])
 }
 
-// behind is the lane's queued work that the task would stand before.
-func (s *Service) behind(p *prepared, v *view) int64 {
-	if v.lane.Ready <= 0 || v.snap.Snapshot == nil {
-		return 0
+// key is where the task would stand in the lane's order.
+func key(p *prepared, v *view) int64 {
+	return start(p, v) + fair.Shift(policy.PriorityRank(p.priorityName))
+}
+
+// place says how much of the lane's queued work stands behind a key, so that the
+// level is poured from the rest. Tasks of tenants at their max_active can only follow one another in the
+// slots that their tenants hold: where that gives the shorter wait, their work is
+// poured into these slots alone. Both are bounds from above.
+func (s *Service) place(key int64, v *view, lane *admission.LaneView, nowMS int64) {
+	if v.lane.Ready+v.lane.Parked <= 0 || v.snap.Snapshot == nil {
+		return
 	}
 	var inSlots int64
 	for _, o := range v.lane.Tasks {
@@ -93,8 +102,38 @@ func (s *Service) behind(p *prepared, v *view) int64 {
 			inSlots += o.AmountMS
 		}
 	}
-	key := start(p, v) + fair.Shift(policy.PriorityRank(p.priorityName))
-	return v.lane.WorkMS - v.snap.Ahead(key, v.lane.WorkMS, inSlots, v.lane.EnteredMS)
+	ahead := v.snap.Ahead(key, lane.WorkMS, inSlots, lane.EnteredMS)
+	lane.BehindMS = lane.WorkMS - ahead
+	var apart int64
+	var residuals []int64
+	held := map[string]bool{}
+	for _, g := range v.snap.Parked {
+		work := g.Points.Before(key)
+		own := s.residuals(nil, &v.lane.Lane, v.book, g.Tenant, nowMS)
+		if work == 0 || len(own) == 0 {
+			continue
+		}
+		slices.Sort(own)
+		level := wait.Level(own, work)
+		for range own {
+			residuals = append(residuals, level)
+		}
+		held[g.Tenant] = true
+		apart += work
+	}
+	if apart == 0 || apart > ahead {
+		return
+	}
+	for i := range v.lane.Tasks {
+		if t := v.lane.Tasks[i].Tenant; !held[t] {
+			held[t] = true
+			residuals = s.residuals(residuals, &v.lane.Lane, v.book, t, nowMS)
+		}
+	}
+	free := wait.Slots(nil, residuals, lane.Workers)
+	if wait.Level(free, ahead-apart) < wait.Level(lane.Free, ahead) {
+		lane.Free, lane.BehindMS = free, lane.WorkMS-ahead+apart
+	}
 }
 
 // decide makes the decision on the copies in v.
@@ -102,7 +141,7 @@ func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision
 	nowMS := now.UnixMilli()
 	est := v.book.Get(p.Class, p.bucket)
 	lane := s.laneView(&v.lane, v.book, now)
-	lane.BehindMS = s.behind(p, v)
+	s.place(key(p, v), v, &lane, nowMS)
 	running := s.residuals(nil, &v.lane.Lane, v.book, p.who.Tenant, nowMS)
 	for i := range v.others {
 		running = s.residuals(running, &v.others[i].Lane, v.book, p.who.Tenant, nowMS)

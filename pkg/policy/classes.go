@@ -100,7 +100,7 @@ type Tier struct {
 	// Burst of submissions above the rate, 1 to 1000000. Default: the rate rounded up, at least 1.
 	Burst int `json:"burst" rule:"opt,min=1,max=1000000"`
 	// Weight of a tenant's share of a lane, 0.01 to 1000. Default 1.
-	Weight float64 `json:"weight" rule:"default=1,min=0.01,max=1000" later:"waiting tasks are released in order of submission for now" off:"1"`
+	Weight float64 `json:"weight" rule:"default=1,min=0.01,max=1000"`
 	// MaxPriority a tenant may ask for. Default normal.
 	MaxPriority string `json:"max_priority" rule:"default=normal,enum=critical|high|normal|low"`
 	// DependencyShare is the most of a dependency's budget a tenant may hold, 0.01 to 1. Default 1.

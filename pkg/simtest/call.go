@@ -117,6 +117,9 @@ func (w *World) admit(c *Call) {
 	if w.hit(w.faults.Slow) {
 		d = w.between(100*time.Millisecond, w.faults.SlowMost)
 	}
+	if w.opts.Takes != nil {
+		d = max(d, w.opts.Takes(c))
+	}
 	w.after(d, func() { w.grant(c) })
 }
 
@@ -145,9 +148,6 @@ func (w *World) grant(c *Call) {
 		w.note("%v", c)
 	} else {
 		w.note("%v: %s", c, fateNames[fate])
-	}
-	if w.seen != nil {
-		w.seen(c)
 	}
 	unavailable := func(r op.Reason) error { return &op.Unavailable{Name: c.Name, Reason: r, Err: errInjected} }
 	switch fate {

@@ -46,6 +46,12 @@ func (c *Client) pause(least, most time.Duration) {
 	time.Sleep(least + time.Duration(c.rng.Int64N(int64(most-least)+1)))
 }
 
+// enter names the part of a scenario that begins now.
+func (c *Client) enter(phase string) {
+	c.w.post("phase of "+c.name, func() { c.w.phase = phase })
+	c.pause(time.Millisecond, time.Millisecond)
+}
+
 // call runs body in an admission function and returns when it, or the gateway
 // in its place, has answered; check is called on the scheduler at that moment.
 func (c *Client) call(what string, body func(ctx context.Context, s *intake.Service), check func(ok bool)) {
@@ -75,7 +81,7 @@ func (c *Client) call(what string, body func(ctx context.Context, s *intake.Serv
 
 // what a handler is to do, as payload.
 type work struct {
-	Do string `json:"do"` // ok, fail, permanent, panic, continue, deaf
+	Do string `json:"do"` // ok, fail, permanent, panic, continue, deaf, die
 	MS int64  `json:"ms"`
 	N  int    `json:"n,omitempty"` // how many attempts fail or continue before ok
 }
@@ -206,6 +212,9 @@ func (in *Instance) run(ctx context.Context, t *worker.Task) (any, error) {
 		return nil, errors.New("it failed")
 	case p.Do == "permanent" && more:
 		return nil, worker.Permanent(errors.New("it cannot work"))
+	case p.Do == "die" && more:
+		in.w.post("death of "+in.Name, func() { in.w.kill(in) })
+		time.Sleep(time.Second)
 	case p.Do == "panic" && more:
 		panic("a handler's bug")
 	case p.Do == "continue" && t.Attempt <= max(p.N, 1):

@@ -44,6 +44,12 @@ func (f Faults) Prompt() Faults {
 	return f
 }
 
+// chances lists all chances, for drawing and shrinking.
+func (f *Faults) chances() []*float64 {
+	return []*float64{&f.Throttle, &f.Conflict, &f.Lost, &f.AppliedLost, &f.AppliedError, &f.Kill, &f.Freeze, &f.Slow, &f.Late, &f.Lag,
+		&f.ShortPage, &f.EmptyPage, &f.Stale, &f.MessageLost, &f.MessageTwice, &f.Throttled, &f.EarlyVisible, &f.DeleteFails, &f.WakeLost}
+}
+
 // fate draws what becomes of a call.
 func (w *World) fate(c *Call) Fate {
 	if w.opts.Plan != nil {

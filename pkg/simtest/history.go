@@ -2,6 +2,8 @@ package simtest
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"testing"
 	"time"
 )
 
@@ -28,6 +30,53 @@ func History(s Shape) func(w *World) {
 			})
 		}
 	}
+}
+
+// Draw is the history of a seed: its size, which faults it knows, and whether
+// lanes are held strictly, which excludes calls that take very long.
+func Draw(seed uint64) (Options, Shape) {
+	rng := rand.New(rand.NewPCG(seed, 4))
+	o := Options{Seed: seed, Faults: AllFaults()}
+	for _, p := range o.Faults.chances() {
+		if rng.Float64() < 0.25 {
+			*p = 0
+		}
+	}
+	if o.Strict = seed%2 == 1; o.Strict {
+		o.Faults = o.Faults.Prompt()
+	}
+	return o, Shape{Clients: 1 + rng.IntN(4), Steps: 3 + rng.IntN(6)}
+}
+
+// Shrink makes a failing history smaller while it still fails: fewer clients,
+// fewer steps, fewer kinds of faults.
+func Shrink(t *testing.T, o Options, s Shape) (Options, Shape, Result) {
+	best := Run(t, o, History(s))
+	better := func(o2 Options, s2 Shape) bool {
+		res := Run(t, o2, History(s2))
+		if len(res.Violations) == 0 {
+			return false
+		}
+		o, s, best = o2, s2, res
+		return true
+	}
+	for again := true; again; {
+		again = false
+		for s.Clients > 1 && better(o, Shape{s.Clients - 1, s.Steps}) {
+			again = true
+		}
+		for s.Steps > 1 && better(o, Shape{s.Clients, s.Steps - 1}) {
+			again = true
+		}
+		for i := range o.Faults.chances() {
+			less := o
+			if p := less.Faults.chances()[i]; *p > 0 {
+				*p = 0
+				again = better(less, s) || again
+			}
+		}
+	}
+	return o, s, best
 }
 
 var classes = []string{"quick", "plain", "late"}

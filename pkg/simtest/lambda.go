@@ -139,6 +139,11 @@ func (w *World) invoke(function, lane string, limit time.Duration, body func(ctx
 	ctx, cancel := context.WithDeadline(in.life, deadline)
 	go func() {
 		defer cancel()
+		defer func() {
+			if p := recover(); p != nil {
+				w.post("panic "+in.Name, func() { w.violate("%s panicked: %v", in.Name, p) })
+			}
+		}()
 		body(skewed{ctx, in.skew}, in)
 		w.post("end "+in.Name, func() { w.finish(inv, true) })
 	}()

@@ -135,16 +135,42 @@ func (m *model) lane(name string, e memtable.Effect) {
 }
 
 // strict: a lane may be too full, never too empty. A release takes its slot
-// before its row says so, and parking after it, so only the total is held.
+// before its row says so, and parking after it, so only the total is held. An
+// attempt whose worker is dead, or never came to begin it, needs no slot.
 func (m *model) strict(name, lane string) {
-	l, h := m.lanes[lane], get(m.held, lane)
+	l, h := m.lanes[lane], *get(m.held, lane)
 	if l == nil {
 		l = &taskop.Lane{}
 	}
-	if l.Open+l.Ready+l.Parked < h.open+h.waiting || l.Open < h.running || l.WorkMS < h.work {
+	enough := func() bool {
+		return l.Open+l.Ready+l.Parked >= h.open+h.waiting && l.Open >= h.running && l.WorkMS >= h.work
+	}
+	if enough() {
+		return
+	}
+	lost := m.lost(lane)
+	h.open, h.running = h.open-lost, h.running-lost
+	if !enough() {
 		m.w.violate("%s: lane %s says open %d, ready %d, parked %d, work %d; its rows need open %d (running %d), waiting %d, work %d",
 			name, lane, l.Open, l.Ready, l.Parked, l.WorkMS, h.open, h.running, h.waiting, h.work)
 	}
+}
+
+// lost counts a lane's running rows that nobody executes.
+func (m *model) lost(lane string) (n int64) {
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	for _, t := range m.tasks {
+		if t.State != task.Running || t.AtLane != lane {
+			continue
+		}
+		for _, in := range m.w.instances {
+			if e := m.journal[attemptID{t.ID, int(t.Attempt)}]; in.tokens[t.LeaseToken] && (in.dead || e == nil) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (m *model) ledger(write, tenant string, after op.Item) {

@@ -79,7 +79,7 @@ func (s shell) Query(ctx context.Context, q op.Query) (page op.Page, err error) 
 // aggregator makes sixteen of them a second, which would be all that a
 // simulation does. Whether this one does is a function of the seed, what is asked and when.
 func (w *World) direct(what string) bool {
-	if w.opts.Plan != nil {
+	if w.opts.All {
 		return false
 	}
 	h := fnv.New32a()

@@ -21,9 +21,13 @@ type Options struct {
 	Seed   uint64
 	Config *policy.Config
 	Faults Faults
-	// Plan decides the fate of each call instead of chance; no call then takes the
-	// direct way past the scheduler.
+	// Plan decides the fate of each call instead of chance.
 	Plan func(*Call) Fate
+	// Takes is how long a call takes at least, on top of chance.
+	Takes func(*Call) time.Duration
+	// All makes every call go by the scheduler. Else most queries of the due index,
+	// sixteen a second for each aggregator, are answered directly.
+	All bool
 	// Mutate changes every write on its way to the table; for mutants.
 	Mutate func(op.Write) op.Write
 	Trace  bool
@@ -60,11 +64,11 @@ type World struct {
 	runs      int // of the aggregator, under way
 	model     *model
 	current   *Call
+	phase     string // set by scripts
 
-	calls, ops int
+	calls      int
 	violations []string
 	trace      []string
-	seen       func(*Call) // told of every granted call
 }
 
 // event is something that happens at a time.

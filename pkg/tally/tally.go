@@ -77,6 +77,7 @@ const (
 	GroupStart     = "start"     // per lane|class: start delay histogram, prediction errors
 	GroupClass     = "class"     // per class: service time histogram
 	GroupLane      = "lane"      // per lane: starts, retries, misses …
+	GroupSystem    = "system"    // of the whole: drift of ledgers
 )
 
 // Group is the counter item of a class or lane.
@@ -141,6 +142,20 @@ func (r *Recorder) Ended(now time.Time, e End) {
 		if e.Quarantined {
 			r.add(lane, "quarantined", 1)
 		}
+	})
+}
+
+// Ledgers names the counters of ledgers in GroupSystem.
+const Ledgers = "ledgers"
+
+// Drift counts a ledger that did not say what its tenant's rows hold, and was
+// corrected: by how much work (ms) and how many active attempts it was off.
+func (r *Recorder) Drift(now time.Time, workMS, active int64) {
+	r.observe(now, func() {
+		key := Group(GroupSystem, Ledgers)
+		r.add(key, "repaired", 1)
+		r.add(key, "drift_ms", abs(workMS))
+		r.add(key, "drift_active", abs(active))
 	})
 }
 

@@ -40,7 +40,7 @@ type Task struct {
 	Parked       bool  // waiting, but out of the ready order
 	Tag          int64 // its start tag S in the fair order
 	ShiftMS      int64 // its priority's shift, added to Tag in the sort key
-	TagCost      int64 // amount / weight: what it moved its tenant's finish tag by
+	TagCost      int64 // amount / weight: what its tenant's finish tag moves by for an attempt
 
 	CancelRequested bool
 	Keyed           bool // submitted under an idempotency key
@@ -116,6 +116,13 @@ func (t *Task) Record(a Attempt) {
 
 // Since is when the task was admitted last: what waiting and deadlines count from.
 func (t *Task) Since() int64 { return max(t.SubmittedMS, t.AdmittedMS) }
+
+// Charged says whether the task's next or running attempt is paid for in the fair order:
+// its tenant's finish tag in the lane that admitted it was moved on by TagCost
+// for it. Attempts in other lanes are not.
+func (t *Task) Charged() bool {
+	return t.AtLane == t.Lane && (t.State == Waiting || t.State == Queued || t.State == Running)
+}
 
 // HandedBack says whether the last attempt went on without an outcome: the task
 // has started in time, and start_by no longer applies to it.

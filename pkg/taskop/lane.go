@@ -186,11 +186,12 @@ func EnterSlot(lane string, o Open, g *Guard) op.Write {
 		op.Set(queuedPrefix+o.ID, o.value()))
 }
 
-// Advance makes a lane write move the virtual time to the start tag of the task
-// that begins by it, unless the lane was seen beyond it already.
-func Advance(w op.Write, seen, start int64) op.Write {
-	if start > seen {
-		w.Changes = append(w.Changes, op.SetN(nVirtual, start))
+// Advance makes a lane write by which a task begins move the virtual time on,
+// unless the lane was seen beyond it already. (Seen may be old, and the time then goes
+// back for a moment: who comes in it stands a little further forward.)
+func Advance(w op.Write, seen, virtual int64) op.Write {
+	if virtual > seen {
+		w.Changes = append(w.Changes, op.SetN(nVirtual, virtual))
 	}
 	return w
 }
@@ -211,12 +212,20 @@ func LeaveSlot(lane string, o Open) op.Write {
 		op.Add(nOpen, -1), op.Add(nWork, -o.AmountMS), op.Remove(queuedPrefix+o.ID))
 }
 
-// LeaveReady uncounts a waiting task that was not accepted after all, was
-// cancelled or expired.
+// LeaveReady uncounts a waiting task that was not accepted after all.
 func LeaveReady(lane string, amountMS int64, parked bool) op.Write {
 	attr := waitingAttr(parked)
 	cond := op.All{op.Cmp{Attr: attr, Op: op.Ge, Value: op.N(1)}, op.Cmp{Attr: nWork, Op: op.Ge, Value: op.N(amountMS)}}
 	return once(laneUpdate("lane.leave_ready", lane, cond, op.Add(attr, -1), op.Add(nWork, -amountMS)))
+}
+
+// LeaveWaiting uncounts a waiting task that was cancelled or expired. Where the
+// lane names it as queued, a release of it stopped half-way and has uncounted it;
+// the entry is the check's to remove then.
+func LeaveWaiting(lane, id string, amountMS int64, parked bool) op.Write {
+	w := LeaveReady(lane, amountMS, parked)
+	w.Name, w.Cond = "lane.leave_waiting", op.All{w.Cond, op.Missing{Attr: queuedPrefix + id}}
+	return w
 }
 
 func waitingAttr(parked bool) string {

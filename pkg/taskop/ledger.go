@@ -28,6 +28,9 @@ type Ledger struct {
 	Finish                    map[string]int64 // finish tags by lane
 }
 
+// LedgerList is the due index's partition of all ledgers, by tenant.
+const LedgerList = "L"
+
 // DecodeLedger reads a ledger; a missing one (nil) is empty.
 func DecodeLedger(it op.Item) Ledger {
 	l := Ledger{
@@ -70,7 +73,7 @@ type RateUse struct {
 
 // FairUse moves a tenant's finish tag in a lane from max(Virtual, Finish) on by
 // Cost. Exact demands that the tag is still Finish, so that the task's start tag
-// is right; else the tag only has to be on the same side of Virtual.
+// is right; else the tag only must not lie beyond Virtual when it did not before.
 type FairUse struct {
 	Lane                  string
 	Virtual, Finish, Cost int64
@@ -87,7 +90,9 @@ func (u *FairUse) terms() (op.Cond, op.Change) {
 	case behind:
 		return op.AtMost(attr, u.Virtual), set
 	default:
-		return op.Cmp{Attr: attr, Op: op.Gt, Value: op.N(u.Virtual)}, op.Add(attr, u.Cost)
+		// A refund may have moved the tag below Virtual meanwhile. Then the tenant is
+		// charged a little less; insisting would cost a transaction more, often.
+		return nil, op.Add(attr, u.Cost)
 	}
 }
 
@@ -114,7 +119,9 @@ type LedgerUse struct {
 
 func acceptLedger(name, tenant string, u LedgerUse) op.Write {
 	cond := op.All{op.AtMost(lWork, u.WorkMaxMS), op.AtMost(lEntered, u.EnteredMaxMS)}
-	changes := []op.Change{op.Add(lWork, u.AmountMS), op.Add(lEntered, u.AmountMS), op.SetN(lMax, u.MaxActive)}
+	changes := []op.Change{op.Add(lWork, u.AmountMS), op.Add(lEntered, u.AmountMS), op.SetN(lMax, u.MaxActive),
+		// Lists the ledger for whoever checks them all. The keys never change, so the index is written once.
+		op.SetS(dueKey, LedgerList), op.SetS(dueSort, tenant)}
 	if r := u.Rate; r != nil {
 		if r.Idle {
 			cond = append(cond, op.AtMost(lTAT, r.NowMicros))
@@ -128,7 +135,9 @@ func acceptLedger(name, tenant string, u LedgerUse) op.Write {
 	}
 	if u.Fair != nil {
 		term, change := u.Fair.terms()
-		cond = append(cond, term)
+		if term != nil {
+			cond = append(cond, term)
+		}
 		changes = append(changes, change)
 	}
 	if u.Day != 0 {
@@ -170,4 +179,16 @@ func moveLedger(name, tenant string, work, active, amountMS int64) op.Write {
 		w.Cond = cond
 	}
 	return w
+}
+
+// RepairLedger corrects what a ledger, as it was read, says is reserved. It
+// fails when anything was reserved or released since.
+func RepairLedger(tenant string, l Ledger, workMS, active int64) op.Write {
+	changes := []op.Change{op.SetN(lWork, workMS), op.SetN(lActive, active)}
+	if workMS > l.WorkMS { // work that copies did not know of must void them
+		changes = append(changes, op.SetN(lEntered, l.EnteredMS+workMS-l.WorkMS))
+	}
+	return op.Write{Name: "ledger.repair", Key: LedgerKey(tenant), Action: op.Update,
+		Cond:    op.All{op.Equals(lWork, l.WorkMS), op.Equals(lActive, l.Active), op.Equals(lEntered, l.EnteredMS)},
+		Changes: changes}
 }

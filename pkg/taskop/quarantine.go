@@ -62,7 +62,7 @@ func Readmit(t, again *task.Task, use LedgerUse) op.Tx {
 		op.SetN(aWait, again.Prediction.WaitMS), op.SetN(aRatio, again.Prediction.RatioMS), op.SetN(aP50, again.Prediction.P50MS),
 		op.SetN(aP95, again.Prediction.P95MS), op.SetN(aMargin, again.Prediction.MargMS),
 		op.SetN(aFailures, 0), op.SetN(aSame, 0),
-		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.Remove(aTag), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe),
+		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.SetN(aTag, again.Tag), op.SetN(aShift, again.ShiftMS), op.SetN(aTagCost, again.TagCost), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe),
 		op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(again.DueMS)),
 	}
 	if again.State == task.Waiting {
@@ -103,6 +103,13 @@ func GiveUpDelivery(t *task.Task, e *task.Error, nowMS int64) op.Tx {
 		op.Remove(dueKey), op.Remove(dueSort)}, quarantined(&after, nowMS)...)
 	return op.Tx{Name: "undeliverable", Writes: []op.Write{
 		rowUpdate("undeliverable.row", t, op.Equals(aDead, t.Dead), changes...),
-		moveLedger("undeliverable.ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS),
+		refund(moveLedger("undeliverable.ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS), t.Lane, undeliveredRefund(t)),
 	}}
+}
+
+func undeliveredRefund(t *task.Task) int64 {
+	if !t.Charged() {
+		return 0
+	}
+	return -t.TagCost
 }

@@ -135,6 +135,24 @@ type End struct {
 	// TagDelta corrects the tenant's finish tag in the admitting lane by what the
 	// attempt really took; 0 leaves it.
 	TagDelta int64
+	// Again, with Continue, gives the task a new place in the fair order: the write
+	// then holds only while the finish tag is as it was read. nil leaves its tag.
+	Again *Place
+}
+
+// Place is what a new place in a lane's fair order rests on: the lane's virtual
+// time and the tenant's finish tag there, as they were read.
+type Place struct{ Virtual, Finish int64 }
+
+// again gives the task after a Continue a new start tag and charges for it.
+func again(w op.Write, t, after *task.Task, e End) op.Write {
+	p := *e.Again
+	after.Tag = fair.Start(p.Virtual, p.Finish+e.TagDelta)
+	attr := finishPrefix + t.Lane
+	cond, _ := w.Cond.(op.All)
+	w.Cond = append(append(op.All{}, cond...), op.Equals(attr, p.Finish))
+	w.Changes = append(w.Changes, op.SetN(attr, after.Tag+t.TagCost))
+	return w
 }
 
 // Finish ends the running attempt t (as it was claimed).
@@ -155,6 +173,12 @@ func Finish(t *task.Task, e End) op.Tx {
 	if len(after.Result) > InlineMax {
 		beside = append(beside, op.Write{Name: name + ".result", Key: ResultKey(t.Tenant, t.ID, t.Gen), Action: op.Put, Item: op.Item{aBody: op.S(after.Result)}})
 		after.Result, after.ResultBeside = "", true
+	}
+	ledger := moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS)
+	if e.Event == task.Continue && e.Again != nil && t.Charged() {
+		ledger = again(ledger, t, &after, e)
+	} else {
+		ledger = refund(ledger, t.Lane, e.TagDelta)
 	}
 	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetN(aFailures, after.Failures)}
 	if after.Same != t.Same {
@@ -197,7 +221,7 @@ func Finish(t *task.Task, e End) op.Tx {
 	}
 	return op.Tx{Name: name, Writes: append([]op.Write{
 		rowUpdate(name+".row", t, fence, changes...),
-		refund(moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS), t.Lane, e.TagDelta),
+		ledger,
 	}, beside...)}
 }
 
@@ -215,7 +239,7 @@ func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
 	writes := []op.Write{rowUpdate(name+".row", t, nil, changes...)}
 	if tr.Work != 0 {
 		w := moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS)
-		if t.Attempt == 0 { // it never ran: its tenant is not charged for it
+		if t.Charged() { // for an attempt that never came
 			w = refund(w, t.Lane, -t.TagCost)
 		}
 		writes = append(writes, w)
@@ -289,15 +313,10 @@ func VoidLease(t *task.Task, nowMS int64) op.Write {
 
 // TagDelta is what the tenant's finish tag in the admitting lane moves by when
 // the running attempt t ends: what it really took against what was charged for
-// it at admission. Attempts after the first were not charged; retries run in a lane of
-// their own and are not.
+// it. Retries run in a lane of their own, which nobody has a share in.
 func TagDelta(t *task.Task, nowMS int64) int64 {
-	if t.AtLane != t.Lane {
+	if !t.Charged() {
 		return 0
 	}
-	actual := max(nowMS-t.AttemptMS, 0)
-	if t.Attempt > 1 {
-		actual += t.AmountMS
-	}
-	return fair.Correction(t.TagCost, t.AmountMS, actual)
+	return fair.Correction(t.TagCost, t.AmountMS, max(nowMS-t.AttemptMS, 0))
 }

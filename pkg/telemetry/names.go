@@ -37,6 +37,8 @@ const (
 	DimDecision = "decision"
 	DimStage    = "stage"
 	DimMethod   = "method"
+	// DimComponent is for what belongs to no lane: a line needs a dimension.
+	DimComponent = "component"
 )
 
 // Metric describes one metric.
@@ -68,12 +70,12 @@ var Metrics = []Metric{
 	{OldestMessageAge, "Seconds", []string{DimLane}, "time since the oldest queued task got its slot without being claimed"},
 	{BacklogAgeP95, "Seconds", []string{DimLane}, "95th percentile of the age of waiting tasks"},
 	{DLQCount, "Count", []string{DimLane}, "messages in the dead-letter queue"},
-	{DLQInflow, "Count", []string{DimLane}, "messages that the dead-letter queue handed to redrive"},
+	{DLQInflow, "Count", []string{DimLane}, "wake-ups of live tasks, and unreadable messages, that ended in the dead-letter queue"},
 	{QuarantineInflow, "Count", []string{DimLane}, "tasks that went to quarantine"},
 	{WorkerBusyRatio, "None", []string{DimLane}, "running attempts by slots"},
 	{LaneRepairs, "Count", []string{DimLane}, "corrections of the lane's counts"},
-	{LedgerDrift, "Count", nil, "corrections of tenants' ledgers"},
-	{AggregatorLateness, "Seconds", nil, "by how much the aggregator's last report is older than a minute"},
+	{LedgerDrift, "Count", []string{DimComponent}, "corrections of tenants' ledgers"},
+	{AggregatorLateness, "Seconds", []string{DimComponent}, "by how much the aggregator's last report is older than a minute"},
 }
 
 // Find returns the description of a metric.
@@ -85,6 +87,9 @@ func Find(name string) (Metric, bool) {
 	}
 	return Metric{}, false
 }
+
+// ComponentAggregator is the only component.
+const ComponentAggregator = "aggregator"
 
 // Methods of predicting a wait.
 const (
