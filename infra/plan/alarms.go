@@ -93,7 +93,7 @@ func (p *Plan) laneAlarms(l Lane) []Alarm {
 	to := fmt.Sprintf("Lane %s, owner %s: ", l.Name, spec.Owner)
 	own := func(metric, stat string) []Query { return one(p.own(metric, stat, lane)) }
 
-	return []Alarm{
+	list := []Alarm{
 		alarm(name("oldest-age"), "waiting-too-long", to+fmt.Sprintf("a task waits for more than twice the SLO of %g s. Look at the dashboard's first row: are all slots busy (more work than planned) or idle (release or workers stand still)?", oldest),
 			own(telemetry.OldestAge, "Maximum"), above, 2*oldest, 3, 3, notBreaching),
 		alarm(name("sla-window"), "sla-window", to+"the oldest task has used 80 % of its SLO. Look at what runs now and whether it will end in time; lower the intake if not.",
@@ -101,26 +101,25 @@ func (p *Plan) laneAlarms(l Lane) []Alarm {
 		alarm(name("message-age"), "waiting-too-long", to+"SQS shows a message older than twice the SLO: the mapping does not fetch. Check that the event source mapping is enabled and the function starts.",
 			one(sqsMetric(l.Queue, "ApproximateAgeOfOldestMessage", "Maximum")), above, 2*oldest, 3, 3, notBreaching),
 		alarm(name("start-delay"), "head-of-line", to+fmt.Sprintf("tasks start later than the target of %g ms, or three times as late as usual. Look for one class or tenant with long tasks at the head of the lane.", wait),
-			[]Query{
-				{ID: "p95", Metric: p.own(telemetry.QueueWaitP95, "Maximum", lane)},
-				{ID: "usual", Metric: p.own(telemetry.QueueWaitUsual, "Minimum", lane)},
-				{ID: "late", Label: "late starts", Expression: fmt.Sprintf("IF(p95 > %g OR (usual > 0 AND p95 > 3 * usual AND p95 > %g), 1, 0)", wait, wait/10)},
-			}, atLeast, 1, 5, 3, notBreaching),
+			own(telemetry.HeadOfLine, "Maximum"), atLeast, 1, 5, 3, notBreaching),
 		alarm(name("dlq-inflow"), "dead-letters", to+"deliveries failed before any attempt began. Read the worker's newest errors: it fails while starting, is throttled, or met a body it cannot read.",
 			own(telemetry.DLQInflow, "Sum"), above, 0, 1, 1, notBreaching),
 		alarm(name("dlq-visible"), "dead-letters", to+"messages have lain in the dead-letter queue for 15 minutes: redrive does not heal them. Read the redrive function's log for the reason it gives per message.",
 			one(sqsMetric(l.DeadLetters, "ApproximateNumberOfMessagesVisible", "Maximum")), above, 0, 15, 15, notBreaching),
 		alarm(name("quarantine-inflow"), "quarantine", to+"tasks were given up after repeated failures. List them by signature, mend the cause, then replay with a rate.",
 			own(telemetry.QuarantineInflow, "Sum"), above, 0, 1, 1, notBreaching),
-		alarm(name("no-invocations"), "workers-stand-still", to+"messages are visible and nothing is invoked. Check the mapping's state and the account's concurrency.",
+		alarm(name("throttles"), "throttles", to+"workers are throttled, which burns receives and sends tasks to the dead-letter queue unrun. Compare MaximumConcurrency with the reserve and the account's quota.",
+			one(lambdaMetric(l.Worker.Name, "Throttles", "Sum")), above, 0, 3, 2, notBreaching),
+	}
+	if p.Env.MetricMath {
+		list = append(list, alarm(name("no-invocations"), "workers-stand-still", to+"messages are visible and nothing is invoked. Check the mapping's state and the account's concurrency.",
 			[]Query{
 				{ID: "visible", Metric: sqsMetric(l.Queue, "ApproximateNumberOfMessagesVisible", "Minimum")},
 				{ID: "invoked", Metric: lambdaMetric(l.Worker.Name, "Invocations", "Sum")},
 				{ID: "stalled", Label: "visible without invocations", Expression: "IF(visible > 0 AND FILL(invoked, 0) == 0, 1, 0)"},
-			}, atLeast, 1, 5, 5, notBreaching),
-		alarm(name("throttles"), "throttles", to+"workers are throttled, which burns receives and sends tasks to the dead-letter queue unrun. Compare MaximumConcurrency with the reserve and the account's quota.",
-			one(lambdaMetric(l.Worker.Name, "Throttles", "Sum")), above, 0, 3, 2, notBreaching),
+			}, atLeast, 1, 5, 5, notBreaching))
 	}
+	return list
 }
 
 // systemAlarms are those of no lane.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/lanekeeper/lanekeeper/pkg/clock"
 )
 
 // Errors of the engine itself.
@@ -83,7 +85,7 @@ const schemaVersion = 1
 // SQLite keeps path-wal and path-shm, and the engine path.lock.
 func Open(path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
-		opts.Now = time.Now
+		opts.Now = clock.System
 	}
 	if opts.Rand == nil {
 		opts.Rand = rand.Reader

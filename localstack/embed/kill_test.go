@@ -106,7 +106,7 @@ func recovered(t *testing.T, path string, acked map[string]bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // only read
+	defer db.Close()
 	rows, sum := map[string]bool{}, int64(0)
 	if err := db.Table().Scan(t.Context(), "", func(r op.Row) bool {
 		if r.Key.PK == "sum" {

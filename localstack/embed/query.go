@@ -135,7 +135,7 @@ func (t *Table) rows(ctx context.Context, q op.Query, low, high place, limit int
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err below says what went wrong
+	defer rows.Close()
 	var sort, pk, sk sql.RawBytes
 	for rows.Next() {
 		if err := rows.Scan(&sort, &pk, &sk); err != nil {
@@ -163,7 +163,7 @@ func (t *Table) itemRows(ctx context.Context, q op.Query, low, high place, limit
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err below says what went wrong
+	defer rows.Close()
 	var sk, raw sql.RawBytes
 	for rows.Next() {
 		if err := rows.Scan(&sk, &raw); err != nil {
@@ -271,7 +271,7 @@ func (t *Table) Scan(ctx context.Context, prefix string, yield func(op.Row) bool
 	if err != nil {
 		return unavailable("scan", err)
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err below says what went wrong
+	defer rows.Close()
 	var pk, sk, raw sql.RawBytes
 	for rows.Next() {
 		if err := rows.Scan(&pk, &sk, &raw); err != nil {

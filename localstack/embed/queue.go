@@ -83,7 +83,7 @@ func newQueues(db *DB) (*Queues, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err below says what went wrong
+	defer rows.Close()
 	for rows.Next() {
 		f := newFifo()
 		var visibility, retention, delay int64

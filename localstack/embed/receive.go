@@ -176,7 +176,7 @@ func (r *receiving) find(cutoff int64, limit int) ([]stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err below says what went wrong
+	defer rows.Close()
 	var found []stored
 	for rows.Next() {
 		var m stored

@@ -44,7 +44,8 @@ func (r *Rig) CheckHoldings(t testing.TB) {
 }
 
 // CheckLanes holds every lane item against the rows, while no call is under way:
-// never too empty; with exact, not too full either.
+// never too empty (a release takes the slot before the row changes, so what
+// waits may be counted as open); with exact, not too full either.
 func (r *Rig) CheckLanes(t testing.TB, exact bool) {
 	t.Helper()
 	type counts struct{ open, waiting, work int64 }
@@ -66,7 +67,7 @@ func (r *Rig) CheckLanes(t testing.TB, exact bool) {
 	for _, name := range r.Config.LaneNames() {
 		l := r.Lane(t, name)
 		have, w := counts{l.Open, l.Ready + l.Parked, l.WorkMS}, want[name]
-		if have.open < w.open || have.waiting < w.waiting || have.work < w.work {
+		if have.open < w.open || have.open+have.waiting < w.open+w.waiting || have.work < w.work {
 			t.Errorf("lane %s is too empty: it says %+v, its rows %+v", name, have, w)
 		}
 		if exact && (have != w || int64(len(l.Tasks)) != have.open) {

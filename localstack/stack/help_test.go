@@ -181,7 +181,7 @@ func (s *server) task(key, id string) events.Task {
 	return t
 }
 
-// until waits for a task to be in a state, for 20 s at most.
+// until waits for a task to be in a state, for half a minute at most.
 func (s *server) until(key, id string, state events.State) events.Task {
 	s.t.Helper()
 	var t events.Task
@@ -194,7 +194,7 @@ func (s *server) until(key, id string, state events.State) events.Task {
 
 func (s *server) eventually(probe func() (bool, string)) {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
 		ok, said := probe()
 		if ok {

@@ -3,6 +3,7 @@ package admission
 // Code is the stable name of a decision, as clients see it.
 type Code string
 
+// The decisions.
 const (
 	Accept             Code = "accept"
 	RejectTenantLimit  Code = "reject_tenant_limit"
@@ -17,6 +18,7 @@ const (
 // Binding names the limit that made a decision a rejection; empty for an acceptance.
 type Binding string
 
+// The limits.
 const (
 	BindingNone             Binding = ""
 	BindingTenantRate       Binding = "tenant_rate"

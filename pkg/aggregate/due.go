@@ -113,6 +113,9 @@ func (r *run) visit(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 		if t.NotBeforeMS > nowMS {
 			return r.moveDue(ctx, t, r.notAfterStartBy(t, t.NotBeforeMS))
 		}
+		if l := lanes[r.Config.RetryLane()]; l != nil && l.Halts(t.Class) {
+			return r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+haltedRetryMS))
+		}
 		return r.retryDue(ctx, t, lanes)
 	default: // waiting, in the order or parked: it is the lane's turn, not ours
 		r.doubt[t.AtLane] = true // which has passed it over for long: does it count it?
@@ -223,7 +226,7 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	}
 	slog.WarnContext(ctx, "a worker was lost", "task", t.ID, "lane", t.AtLane, "class", t.Class, "attempt", t.Attempt)
 	r.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: task.OutcomeLost, ServiceMS: nowMS - t.AttemptMS,
-		Retried: end.Event == task.Retry, Quarantined: end.Event == task.Poison})
+		Retried: end.Event == task.Retry, Quarantined: end.Event == task.Poison, Signature: lostSignature(&after)})
 	if l := lanes[t.AtLane]; l != nil {
 		return r.writeLane(ctx, taskop.EndRun(l.Name, t.ID, false), l)
 	}
@@ -233,6 +236,14 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 // retryTag is a retry's place in the retry lane: by priority, then by time.
 func retryTag(t *task.Task) int64 {
 	return taskop.RetryTag(policy.PriorityRank(t.Priority), t.NotBeforeMS)
+}
+
+// lostSignature is what a lost worker counts under in its class, once per task.
+func lostSignature(after *task.Task) string {
+	if after.Error == nil || after.Same != 1 {
+		return ""
+	}
+	return after.Error.Signature
 }
 
 // samePayload is how many tasks of the tenant and class with the payload of a

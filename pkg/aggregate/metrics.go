@@ -66,7 +66,7 @@ func (r *run) metrics(ctx context.Context, lanes map[string]*taskop.Lane) error 
 		if err != nil {
 			return err
 		}
-		l.UsualMS = int64(state.Usual[name])
+		l.TargetMS, l.UsualMS = r.Config.Lanes[name].SLO.QueueWaitP95.MS(), int64(last.Usual[name])
 		m.Lanes = append(m.Lanes, l)
 	}
 	if body, err = state.encode(); err != nil {

@@ -172,9 +172,9 @@ func TestMetricsSayHowLanesStand(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	for _, l := range m.Lanes {
-		want := LaneNow{Name: l.Name}
+		want := LaneNow{Name: l.Name, TargetMS: l.TargetMS}
 		if l.Name == "heavy" {
-			want = LaneNow{Name: "heavy", WorkMS: 1000, Slots: 2, QueuedMS: 4000, DeadLetters: 7}
+			want = LaneNow{Name: "heavy", TargetMS: 300_000, WorkMS: 1000, Slots: 2, QueuedMS: 4000, DeadLetters: 7}
 		}
 		if l != want {
 			t.Errorf("%+v, want %+v", l, want)

@@ -32,6 +32,7 @@ type LaneNow struct {
 	OldestMS       int64 // age of the oldest task that has not started, 0 if there is none
 	QueuedMS       int64 // since the oldest queued task got its slot, 0 if there is none
 	BacklogP95MS   int64 // 95th percentile of the ages of waiting tasks
-	UsualMS        int64 // slow average of the start delay's 95th percentile, 0 while unknown
+	TargetMS       int64 // the start delay's 95th percentile that the lane's SLO promises
+	UsualMS        int64 // slow average of the same, 0 while unknown; this minute does not count yet
 	DeadLetters    int64 // -1: not counted
 }

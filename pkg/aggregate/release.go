@@ -80,6 +80,12 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 			}
 			continue
 		}
+		if l.Halts(t.Class) {
+			if err := r.halt(ctx, t, l); err != nil && !moved(err) {
+				return err
+			}
+			continue
+		}
 		ledger := ledgers[t.Tenant]
 		if ledger.Active >= ledger.MaxActive {
 			if err := r.park(ctx, t, l); err != nil && !moved(err) {
@@ -90,7 +96,7 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 		if l.OriginFull(taskop.OpenOf(t, 0).Origin) {
 			continue
 		}
-		if err := r.releaseOne(ctx, t, l); err != nil {
+		if err := r.releaseOne(ctx, t, l, false); err != nil {
 			return err
 		}
 		ledger.Active++ // it will be, soon
@@ -98,10 +104,10 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 	return nil
 }
 
-func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane) error {
+func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane, parked bool) error {
 	nowMS := r.Clock().UnixMilli()
 	o := taskop.OpenOf(t, nowMS)
-	if err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, false), l.Virtual, fair.Virtual(t.Tag, t.ShiftMS)), l); err != nil {
+	if err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, parked), l.Virtual, fair.Virtual(t.Tag, t.ShiftMS)), l); err != nil {
 		return err
 	}
 	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())
@@ -109,7 +115,7 @@ func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane) erro
 		if op.FailedCond(err) == nil {
 			return err // it may be released: the slot stays taken until checked
 		}
-		if back := r.writeLane(ctx, taskop.UnreleaseSlot(l.Name, o, false), l); back != nil && !moved(back) {
+		if back := r.writeLane(ctx, taskop.UnreleaseSlot(l.Name, o, parked), l); back != nil && !moved(back) {
 			return back
 		}
 		return nil
@@ -183,6 +189,10 @@ func (r *run) unpark(ctx context.Context, l *taskop.Lane) error {
 			from, wrapped = "", true
 			continue
 		}
+		if class, halted := taskop.HaltedClass(head.Tenant); halted && l.Halts(class) {
+			_, from = taskop.ParkedRange(head.Tenant)
+			continue // the circuit's to release
+		}
 		n, err := r.unparkTenant(ctx, l, head.Tenant, left)
 		if err != nil {
 			return err
@@ -216,7 +226,7 @@ func (r *run) unparkTenant(ctx context.Context, l *taskop.Lane, tenant string, m
 	n := 0
 	for _, t := range tasks {
 		ledger := ledgers[t.Tenant]
-		if ledger.Active+int64(n) >= ledger.MaxActive {
+		if ledger.Active+int64(n) >= ledger.MaxActive && t.Tenant == tenant {
 			break
 		}
 		if t.State != task.Waiting || !t.Parked || t.AtLane != l.Name {

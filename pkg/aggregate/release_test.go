@@ -149,8 +149,8 @@ func TestFaultsAtAnyCallOfATick(t *testing.T) {
 			b.Queue.Fail(nil)
 			b.CheckHoldings(t)
 			b.CheckLanes(t, false)
-			for range 60 {
-				b.runFor(3 * time.Second)
+			for range 20 { // each run counts twice, so that it can repair
+				b.runFor(9 * time.Second)
 				b.deliver("standard")
 				b.deliver("retry")
 			}

@@ -149,6 +149,7 @@ type run struct {
 	doubt      map[string]bool   // lanes in which a waiting task was visited: the item may count too little
 	parkedFrom map[string]string // per lane, where unparking goes on
 	drift      drift
+	circuits   circuits
 	refused    map[string]bool // replay and task: refused for good
 	snapped    map[string]time.Time
 }

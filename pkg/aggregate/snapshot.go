@@ -27,7 +27,7 @@ func (r *run) snapshot(ctx context.Context, l *taskop.Lane) error {
 	// The index may lag behind the item: what the item counted before the index was
 	// read and the index does not show is in the snapshot without a place; what
 	// entered later counts whole in every prediction.
-	waiting, entered := l.WorkMS, l.EnteredMS
+	waiting, entered, virtual := l.WorkMS, l.EnteredMS, l.Virtual
 	for _, o := range l.Tasks {
 		if !o.Running {
 			waiting -= o.AmountMS
@@ -40,17 +40,17 @@ func (r *run) snapshot(ctx context.Context, l *taskop.Lane) error {
 			continue
 		}
 		q := op.Query{Index: op.IndexReady, PK: pk}
-		err := q.All(ctx, r.Table, func(row op.Row) bool {
+		scanErr := q.All(ctx, r.Table, func(row op.Row) bool {
 			e, err := taskop.ParseReadySort(row.Item.Str("rs"))
 			bad = errors.Join(bad, err)
 			entries = append(entries, fair.Entry{Key: e.Tag, AmountMS: e.AmountMS, Parked: e.Tenant})
 			return true
 		})
-		if err = errors.Join(err, bad); err != nil {
+		if err := errors.Join(scanErr, bad); err != nil {
 			return err
 		}
 	}
-	s := fair.Summarise(entries, waiting, entered, now.UnixMilli())
+	s := fair.Summarise(entries, waiting, entered, virtual, now.UnixMilli())
 	if _, err := r.Table.Write(ctx, taskop.PutSnapshot(l.Name, s.Encode())); err != nil {
 		return err
 	}

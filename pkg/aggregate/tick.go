@@ -24,6 +24,8 @@ func (r *run) Tick(ctx context.Context) (live bool, err error) {
 
 	due, err := r.visitDue(ctx, lanes)
 	note(err)
+	circuits, err := r.circuit(ctx, lanes)
+	note(err)
 	now := r.Clock()
 	check := now.Sub(r.checked) >= checkEvery
 	for _, name := range r.Config.LaneNames() {
@@ -42,7 +44,7 @@ func (r *run) Tick(ctx context.Context) (live bool, err error) {
 	note(r.checkLedgers(ctx))
 	replaying, err := r.replays(ctx, lanes)
 	note(err)
-	live = live || replaying
+	live = live || replaying || circuits
 	if now.Sub(r.published) >= r.PublishEvery {
 		if err := r.publish(ctx, lanes); err != nil {
 			note(err)

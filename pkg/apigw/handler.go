@@ -20,11 +20,11 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/operate"
 )
 
-// Request and Response are API Gateway's.
-type (
-	Request  = lambdaevents.APIGatewayV2HTTPRequest
-	Response = lambdaevents.APIGatewayV2HTTPResponse
-)
+// Request is API Gateway's event.
+type Request = lambdaevents.APIGatewayV2HTTPRequest
+
+// Response is what it expects.
+type Response = lambdaevents.APIGatewayV2HTTPResponse
 
 // Handler answers API calls.
 type Handler struct {
@@ -227,9 +227,21 @@ func query(req *Request) (url.Values, error) {
 	q, err := url.ParseQuery(req.RawQueryString)
 	if err != nil {
 		return nil, &intake.Refusal{Code: events.InvalidRequest, Detail: "the query could not be read",
-			Faults: []events.FieldError{{Pointer: "query:", Detail: "has a bad escape"}}}
+			Faults: []events.FieldError{{Pointer: badParameter(req.RawQueryString), Detail: "the query has a bad escape"}}}
 	}
 	return q, nil
+}
+
+// badParameter points at the first parameter of a query that cannot be read,
+// or, when it has no plain name, at the request as a whole.
+func badParameter(query string) string {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, err := url.ParseQuery(pair); err != nil && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" {
+			return "query:" + name
+		}
+	}
+	return ""
 }
 
 func badCursor() *intake.Refusal {

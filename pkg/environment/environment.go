@@ -38,6 +38,9 @@ type Environment struct {
 	Throttle Throttle `yaml:"throttle"`
 	// MemoryMB of the functions, 128 to 10240.
 	MemoryMB Memory `yaml:"memory_mb"`
+	// MetricMath says whether alarms may compute from several metrics. false is for emulators that cannot; the lanes'
+	// no-invocations alarms are left out then.
+	MetricMath bool `yaml:"metric_math"`
 	// AlarmEmail is subscribed to the alarm topic, if it is not empty.
 	AlarmEmail string `yaml:"alarm_email"`
 	// Workers are binaries of your own by lane, built for Architecture; the key default is for all other lanes. Lanes
@@ -82,7 +85,7 @@ func Load(path string) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
-	e := &Environment{Reservations: true, DeletionProtection: true, Retain: true, Architecture: ARM64}
+	e := &Environment{Reservations: true, DeletionProtection: true, Retain: true, MetricMath: true, Architecture: ARM64}
 	if err := yaml.UnmarshalWithOptions(data, e, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

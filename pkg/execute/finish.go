@@ -239,10 +239,19 @@ func (s *Service) started(t *task.Task) {
 		WaitMS: t.Prediction.WaitMS, RatioMS: t.Prediction.RatioMS, AfterStartBy: t.AttemptMS > t.StartByMS})
 }
 
+// firstSignature is the signature of a task that failed, if it did not fail with
+// the same before: one task counts once.
+func firstSignature(after *task.Task) string {
+	if after.Error == nil || after.Same != 1 {
+		return ""
+	}
+	return after.Error.Signature
+}
+
 func (s *Service) ended(t *task.Task, v verdict) {
 	now := s.Clock()
 	s.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: v.outcome,
 		ServiceMS: now.UnixMilli() - t.AttemptMS, Success: v.end.Event == task.Succeed,
 		Missed:  v.end.Event == task.Succeed && now.UnixMilli() > t.DeadlineMS,
-		Retried: v.end.Event == task.Retry, Quarantined: v.end.Event == task.Poison})
+		Retried: v.end.Event == task.Retry, Quarantined: v.end.Event == task.Poison, Signature: firstSignature(v.end.After)})
 }

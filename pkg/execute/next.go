@@ -147,8 +147,8 @@ func (s *Service) nextOf(ctx context.Context, lane *taskop.Lane, tenant string) 
 		if err != nil {
 			return nil, err
 		}
-		if t == nil || t.State != task.Waiting || t.AtLane != lane.Name {
-			continue // an old index entry
+		if t == nil || t.State != task.Waiting || t.AtLane != lane.Name || lane.Halts(t.Class) {
+			continue // an old index entry, or a class that the aggregator holds back
 		}
 		if t.TooLate(s.Clock().UnixMilli()) {
 			if err := s.expire(ctx, t); err != nil {
@@ -249,7 +249,7 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 		if err != nil {
 			return nil, err
 		}
-		if t == nil || t.State != task.Waiting || t.AtLane != lane || t.Parked {
+		if t == nil || t.State != task.Waiting || t.AtLane != lane || t.Parked || state.Halts(t.Class) {
 			continue
 		}
 		if t.TooLate(s.Clock().UnixMilli()) {

@@ -17,6 +17,7 @@ func load(t testing.TB) *policy.Config {
 lanes:
   main: {owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, workers: {max_concurrency: 4}, retry: {max_attempts: 5, immediate: 1, backoff_base: 10s, backoff_cap: 1m, quarantine_after: 3}, dlq: {max_receives: 5}, brakes: []}
   plain: {owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, workers: {max_concurrency: 4}, retry: {max_attempts: 3, backoff_base: 10s}, dlq: {max_receives: 5}, brakes: []}
+  long: {owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, workers: {max_concurrency: 4}, retry: {max_attempts: 31, backoff_base: 1s}, dlq: {max_receives: 5}, brakes: []}
   retry: {role: retry, share: 0.2, owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []}
 classes:
   job: {lane: main, prior: {p50: 1s, p95: 2s}, cap: 1m}
@@ -105,4 +106,18 @@ func TestEveryTaskEnds(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestThirtyRetriesEndInQuarantine(t *testing.T) {
+	t.Parallel()
+	cfg := load(t)
+	x := task.Task{Class: "job", Lane: "long"}
+	e := &task.Error{Signature: "s"}
+	for i := 1; i <= 31; i++ {
+		failure.Count(&x, x.Error, e)
+		event, at := failure.Next(cfg, &x, failure.Failure{Retryable: true}, now, 0.999)
+		if want := map[bool]task.Event{true: task.Retry, false: task.Poison}[i <= 30]; event != want || at > now+60_000 {
+			t.Fatalf("failure %d: %s, %d ms later", i, event, at-now)
+		}
+	}
 }

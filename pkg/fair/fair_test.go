@@ -20,9 +20,16 @@ func backlog(t *rapid.T) []fair.Entry {
 	}), 0, 300).Draw(t, "backlog")
 }
 
-func upTo(entries []fair.Entry, key int64) (sum int64) {
+// none is before all keys.
+const none = -1 << 60
+
+func upTo(entries []fair.Entry, key int64) (sum int64) { return between(entries, none, key) }
+
+// between is what stands before a key at a virtual time: of those in the order
+// only what has not begun.
+func between(entries []fair.Entry, virtual, key int64) (sum int64) {
 	for _, e := range entries {
-		if e.Key <= key {
+		if e.Key <= key && (e.Key >= virtual || e.Parked != "") {
 			sum += e.AmountMS
 		}
 	}
@@ -35,7 +42,7 @@ func TestBeforeIsNeverTooLittle(t *testing.T) {
 		unplaced := rapid.Int64Range(-10, 1000).Draw(t, "unplaced")
 		total := upTo(entries, 1<<60)
 		exact := slices.Clone(entries)
-		s := fair.Summarise(entries, total+unplaced, 7, 8)
+		s := fair.Summarise(entries, total+unplaced, 7, none, 8)
 		if s.EnteredMS != 7 || s.AtMS != 8 || len(s.Points) > fair.MaxPoints || len(s.Parked) > fair.MaxGroups {
 			t.Fatalf("%+v", s)
 		}
@@ -46,7 +53,8 @@ func TestBeforeIsNeverTooLittle(t *testing.T) {
 		}
 		last := int64(0)
 		for _, key := range append([]int64{-1 << 60, -60_001, 500_001, 1 << 60}, keysOf(exact)...) {
-			want, got := upTo(exact, key)+max(unplaced, 0), s.Before(key)
+			virtual := rapid.OneOf(rapid.Just(int64(none)), rapid.Int64Range(-70_000, 510_000)).Draw(t, "virtual")
+			want, got := between(exact, virtual, key)+max(unplaced, 0), s.Before(key, virtual)
 			if got < want {
 				t.Fatalf("before %d: %d, really %d", key, got, want)
 			}
@@ -55,13 +63,13 @@ func TestBeforeIsNeverTooLittle(t *testing.T) {
 			}
 		}
 		for key := int64(-60_001); key <= 500_001; key += 10_007 { // it never falls
-			if b := s.Before(key); b < last {
+			if b := s.Before(key, none); b < last {
 				t.Fatalf("before %d: %d, and %d before a smaller key", key, b, last)
 			} else {
 				last = b
 			}
 		}
-		if got, err := fair.Decode(s.Encode()); err != nil || got.Before(100) != s.Before(100) || got.EnteredMS != 7 {
+		if got, err := fair.Decode(s.Encode()); err != nil || got.Before(100, 50) != s.Before(100, 50) || got.EnteredMS != 7 {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	})
@@ -81,11 +89,14 @@ func TestBeforeIsNearlyRight(t *testing.T) {
 	for i := range int64(5000) {
 		entries = append(entries, fair.Entry{Key: i * 100, AmountMS: 1000})
 	}
-	s := fair.Summarise(slices.Clone(entries), 5_000_000, 0, 0)
+	s := fair.Summarise(slices.Clone(entries), 5_000_000, 0, none, 0)
 	for key := int64(0); key < 500_000; key += 777 {
 		want := upTo(entries, key)
-		if got := s.Before(key); got > want+want/4+12_000 {
+		if got := s.Before(key, none); got > want+want/4+12_000 {
 			t.Fatalf("before %d: %d, really %d", key, got, want)
+		}
+		if got := s.Before(key, key); got > 1000+want/4+24_000 {
+			t.Fatalf("before %d at that time: %d", key, got)
 		}
 	}
 }
@@ -101,18 +112,31 @@ func TestAheadBounds(t *testing.T) {
 		exact := slices.Clone(entries)
 		// The index showed only some of what the lane counted.
 		shown := rapid.IntRange(0, len(entries)).Draw(t, "shown")
-		s := fair.Summarise(entries[:shown:shown], total, entered, 0)
+		then := rapid.Int64Range(-70_000, 510_000).Draw(t, "virtual then")
+		s := fair.Summarise(entries[:shown:shown], total, entered, then, 0)
 		later := backlog(t)
 		work := total + inSlots + upTo(later, 1<<60)
 		key := rapid.Int64Range(-70_000, 510_000).Draw(t, "key")
-		got := s.Ahead(key, work, inSlots, entered+upTo(later, 1<<60))
-		if want := upTo(exact, key) + inSlots + upTo(later, key); got < want || got > work {
+		now := fair.Now{WorkMS: work, InSlotsMS: inSlots, EnteredMS: entered + upTo(later, 1<<60), Virtual: rapid.Int64Range(-70_000, 510_000).Draw(t, "virtual")}
+		for _, e := range later { // some of it is known
+			if e.Key > key && rapid.Bool().Draw(t, "known") {
+				now.BehindMS += e.AmountMS
+			}
+		}
+		got := s.Ahead(key, now)
+		begun := now.Virtual
+		if begun <= then {
+			begun = none
+		}
+		if want := between(exact, begun, key) + inSlots + upTo(later, key); got < want || got > work {
 			t.Fatalf("ahead %d, really %d of %d", got, want, work)
 		}
-		if s.Ahead(key, work, inSlots, entered-1) != work || (*fair.Snapshot)(nil).Ahead(key, work, 0, 0) != work {
+		old := now
+		old.EnteredMS = entered - 1
+		if s.Ahead(key, old) != work || (*fair.Snapshot)(nil).Ahead(key, now) != work {
 			t.Fatal("a snapshot from later, or none, must count everything")
 		}
-		if s.Ahead(key, -5, inSlots, entered) != 0 {
+		if s.Ahead(key, fair.Now{WorkMS: -5, InSlotsMS: inSlots, EnteredMS: entered}) != 0 {
 			t.Fatal("a lane that counts below zero has nothing ahead")
 		}
 	})

@@ -28,12 +28,12 @@ type Group struct {
 type Snapshot struct {
 	EnteredMS int64 `json:"e"`
 	AtMS      int64 `json:"t"`
-	// UnplacedMS is waiting work that the lane counts and the index did not show:
-	// it counts before every key.
-	UnplacedMS int64  `json:"u,omitempty"`
-	Points     Points `json:"p"`
-	// Parked are the tenants with the most parked work; that of others is in Points.
-	Parked []Group `json:"g,omitempty"`
+	Virtual   int64 `json:"v"` // the lane's virtual time then
+	// UnplacedMS is waiting work that the lane counts and the index did not show, and
+	// that of parked tenants beyond MaxGroups: it counts before every key.
+	UnplacedMS int64   `json:"u,omitempty"`
+	Points     Points  `json:"p"`
+	Parked     []Group `json:"g,omitempty"` // the tenants with the most parked work
 }
 
 // Bounds of a snapshot: about 6 KB as it is stored.
@@ -50,9 +50,10 @@ type Entry struct {
 }
 
 // Summarise makes a snapshot of a lane's waiting tasks, in any order. waitingMS
-// is the waiting work that the lane counts, when its `entered` read enteredMS.
-func Summarise(entries []Entry, waitingMS, enteredMS, atMS int64) Snapshot {
-	s := Snapshot{EnteredMS: enteredMS, AtMS: atMS}
+// is the waiting work that the lane counts, when its `entered` read enteredMS and
+// its virtual time virtual.
+func Summarise(entries []Entry, waitingMS, enteredMS, virtual, atMS int64) Snapshot {
+	s := Snapshot{EnteredMS: enteredMS, Virtual: virtual, AtMS: atMS}
 	var total int64
 	parked, work := map[string][]Entry{}, map[string]int64{}
 	for _, e := range entries {
@@ -76,8 +77,11 @@ func Summarise(entries []Entry, waitingMS, enteredMS, atMS int64) Snapshot {
 	}
 	var rest []Entry
 	for _, e := range entries {
-		if !own[e.Parked] {
+		switch {
+		case e.Parked == "":
 			rest = append(rest, e)
+		case !own[e.Parked]:
+			s.UnplacedMS += e.AmountMS
 		}
 	}
 	s.Points = points(rest, MaxPoints)
@@ -124,24 +128,46 @@ func (p Points) Before(key int64) int64 {
 	return p[i-1].CumMS
 }
 
+// until is at most the work whose keys are not above key.
+func (p Points) until(key int64) int64 {
+	i := sort.Search(len(p), func(i int) bool { return p[i].Key > key })
+	if i == 0 {
+		return 0
+	}
+	return p[i-1].CumMS
+}
+
 // Before is at least the waiting work of the snapshot whose keys are not above
-// key, parked or not.
-func (s *Snapshot) Before(key int64) int64 {
+// key, parked or not, when the lane's virtual time is virtual: if that has moved on, what
+// stood in the order before it has begun.
+func (s *Snapshot) Before(key, virtual int64) int64 {
 	sum := s.UnplacedMS + s.Points.Before(key)
+	if virtual > s.Virtual { // something began since, before which all of these did
+		sum -= min(s.Points.until(virtual-1), s.Points.Before(key))
+	}
 	for i := range s.Parked {
 		sum += s.Parked[i].Points.Before(key)
 	}
 	return sum
 }
 
-// Ahead is the work that stands before a key in a lane with work queued in all:
-// what the snapshot has before it, what is queued for a slot already, and
-// everything that entered since the snapshot.
-func (s *Snapshot) Ahead(key, workMS, inSlotsMS, enteredMS int64) int64 {
-	if s == nil || enteredMS < s.EnteredMS {
-		return max(workMS, 0)
+// Now is a lane as an admission's copy has it.
+type Now struct {
+	WorkMS    int64 // queued in all
+	InSlotsMS int64 // of this, of tasks that have a slot
+	EnteredMS int64
+	Virtual   int64
+	BehindMS  int64 // known to have entered since the snapshot with a larger key
+}
+
+// Ahead is the work that stands before a key: what the snapshot has before it, what is
+// queued for a slot already, and everything that entered since the snapshot and
+// is not known to stand behind it.
+func (s *Snapshot) Ahead(key int64, l Now) int64 {
+	if s == nil || l.EnteredMS < s.EnteredMS {
+		return max(l.WorkMS, 0)
 	}
-	return max(min(workMS, s.Before(key)+inSlotsMS+enteredMS-s.EnteredMS), 0)
+	return max(min(l.WorkMS, s.Before(key, l.Virtual)+l.InSlotsMS+max(l.EnteredMS-s.EnteredMS-l.BehindMS, 0)), 0)
 }
 
 // Encode is the snapshot as it is stored.

@@ -32,6 +32,9 @@ func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Deci
 		}
 		if err == nil {
 			a.advance(t.Tenant, use)
+			if !h.queued {
+				a.enter(t.AtLane, ownEntry{key: t.Tag + t.ShiftMS, amountMS: t.AmountMS, entered: h.entered})
+			}
 			return a.send(ctx, t, h)
 		}
 		ce := op.FailedCond(err)

@@ -26,6 +26,7 @@ const (
 // harmless.
 type copies struct {
 	lanes   map[string]laneCopy
+	own     map[string][]ownEntry // per lane, since its snapshot
 	snaps   map[string]snapCopy
 	ledgers map[string]ledgerCopy
 	book    *belief.Book
@@ -59,7 +60,7 @@ func (c ledgerCopy) fresh(now time.Time) bool {
 }
 
 func newCopies(priors *belief.Book) copies {
-	return copies{lanes: map[string]laneCopy{}, snaps: map[string]snapCopy{}, ledgers: map[string]ledgerCopy{}, book: priors}
+	return copies{lanes: map[string]laneCopy{}, own: map[string][]ownEntry{}, snaps: map[string]snapCopy{}, ledgers: map[string]ledgerCopy{}, book: priors}
 }
 
 // view is the copies that one decision is made on.

@@ -102,7 +102,8 @@ func (s *Service) place(key int64, v *view, lane *admission.LaneView, nowMS int6
 			inSlots += o.AmountMS
 		}
 	}
-	ahead := v.snap.Ahead(key, lane.WorkMS, inSlots, lane.EnteredMS)
+	ahead := v.snap.Ahead(key, fair.Now{WorkMS: lane.WorkMS, InSlotsMS: inSlots, EnteredMS: lane.EnteredMS, Virtual: v.lane.Virtual,
+		BehindMS: s.ownBehind(lane.Name, key, v.snap.EnteredMS, lane.EnteredMS)})
 	lane.BehindMS = lane.WorkMS - ahead
 	var apart int64
 	var residuals []int64

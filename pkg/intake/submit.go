@@ -110,9 +110,10 @@ func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
 
 // hold is what was taken from the lane.
 type hold struct {
-	entry  taskop.Open
-	queued bool
-	shared bool // the slot's entry was there already: a twin's, or of an earlier try of ours
+	entry   taskop.Open
+	entered int64 // of the lane, with ours
+	queued  bool
+	shared  bool // the slot's entry was there already: a twin's, or of an earlier try of ours
 }
 
 // takeLane takes a slot, or a place in the ready order, under the decision's
@@ -126,14 +127,19 @@ func (a *attempt) takeLane(ctx context.Context, v *view, d *admission.Decision) 
 		}
 		now := a.Clock()
 		h.entry.AmountMS, h.entry.SinceMS = d.EstimateMS, now.UnixMilli()
-		h.queued = v.lane.Open < v.lane.Slots && v.lane.Ready <= 0
+		halted := v.lane.Halts(a.p.Class)
+		h.queued = v.lane.Open < v.lane.Slots && v.lane.Ready <= 0 && !halted
 		guard := &taskop.Guard{EnteredMaxMS: d.Guard.LaneEnteredMaxMS, Cut: v.lane.Cut}
 		w := taskop.EnterReady(a.p.lane.Name, h.entry.AmountMS, guard)
+		if halted {
+			w = taskop.EnterHalted(a.p.lane.Name, h.entry.AmountMS, guard)
+		}
 		if h.queued {
 			w = taskop.Advance(taskop.EnterSlot(a.p.lane.Name, h.entry, guard), v.lane.Virtual, start(a.p, v))
 		}
 		item, err := a.Table.Write(ctx, w)
 		if err == nil {
+			h.entered = taskop.Entered(item)
 			return h, false, a.keepLane(a.p.lane.Name, item, now)
 		}
 		ce := op.FailedCond(err)

@@ -9,6 +9,7 @@ import "math"
 // Verdict is what becomes of a task whose attempt failed.
 type Verdict string
 
+// The verdicts.
 const (
 	Retry      Verdict = "retry"      // wait for the backoff, then run again
 	Fail       Verdict = "fail"       // terminal: trying again cannot help

@@ -31,6 +31,7 @@ type Call struct {
 	N     int    // its number among all granted calls, from 1
 
 	do        func() error
+	repeats   func() error // the same without an answer, if it may arrive twice
 	done      chan struct{}
 	err       error
 	abandoned bool // the caller's context ended
@@ -72,8 +73,12 @@ var errInjected = errors.New("simtest: injected")
 // call hands an outside call in and waits for its answer. A dead instance's
 // goroutines end here.
 func (in *Instance) call(ctx context.Context, kind Kind, name, where string, do func() error) error {
+	return in.send(ctx, &Call{In: in, Kind: kind, Name: name, Where: where, do: do})
+}
+
+func (in *Instance) send(ctx context.Context, c *Call) error {
 	w := in.w
-	c := &Call{In: in, Kind: kind, Name: name, Where: where, do: do, done: make(chan struct{})}
+	c.done = make(chan struct{})
 	w.mu.Lock()
 	if in.dead || w.ended {
 		w.mu.Unlock()
@@ -103,7 +108,7 @@ func (in *Instance) call(ctx context.Context, kind Kind, name, where string, do 
 		return c.err
 	}
 	c.abandoned = true
-	return &op.Unavailable{Name: name, Reason: op.Timeout, Err: context.Cause(ctx)}
+	return &op.Unavailable{Name: c.Name, Reason: op.Timeout, Err: context.Cause(ctx)}
 }
 
 // admit gives a call that came in its time.
@@ -185,6 +190,16 @@ func (w *World) grant(c *Call) {
 }
 
 func (w *World) apply(c *Call) error {
+	if c.repeats != nil && w.hit(w.faults.Echo) {
+		w.after(w.between(0, 30*time.Second), func() {
+			w.note("%v: arrives again", c)
+			w.current = c
+			if err := c.repeats(); err != nil {
+				w.note("    → %v", err)
+			}
+			w.current = nil
+		})
+	}
 	w.current = c
 	w.granting.Store(true)
 	err := c.do()

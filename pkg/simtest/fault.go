@@ -13,6 +13,7 @@ type Faults struct {
 	Slow     float64 // the call takes up to SlowMost
 	SlowMost time.Duration
 	Late     float64 // of abandoned writes: applied all the same
+	Echo     float64 // of writes that may be repeated: they arrive a second time, up to 30 s later
 
 	Lag                         float64 // per index change
 	LagMost                     time.Duration
@@ -31,7 +32,7 @@ type Faults struct {
 func AllFaults() Faults {
 	return Faults{
 		Throttle: 0.01, Conflict: 0.01, Lost: 0.01, AppliedLost: 0.01, AppliedError: 0.01,
-		Kill: 0.01, Freeze: 0.002, Slow: 0.02, SlowMost: 8 * time.Second, Late: 0.3,
+		Kill: 0.01, Freeze: 0.002, Slow: 0.02, SlowMost: 8 * time.Second, Late: 0.3, Echo: 0.03,
 		Lag: 0.5, LagMost: 2 * time.Second, ShortPage: 0.2, EmptyPage: 0.1, Stale: 0.3,
 		MessageLost: 0.05, MessageTwice: 0.1, Throttled: 0.05, EarlyVisible: 0.1, DeleteFails: 0.1, Skew: 500 * time.Millisecond, WakeLost: 0.2,
 	}
@@ -40,13 +41,13 @@ func AllFaults() Faults {
 // Prompt is the faults without those that make a call take longer than the
 // lanes' checks allow for: then no lane may count too little at any moment.
 func (f Faults) Prompt() Faults {
-	f.Slow, f.Freeze, f.Late, f.Skew = 0, 0, 0, 0
+	f.Slow, f.Freeze, f.Late, f.Echo, f.Skew = 0, 0, 0, 0, 0
 	return f
 }
 
 // chances lists all chances, for drawing and shrinking.
 func (f *Faults) chances() []*float64 {
-	return []*float64{&f.Throttle, &f.Conflict, &f.Lost, &f.AppliedLost, &f.AppliedError, &f.Kill, &f.Freeze, &f.Slow, &f.Late, &f.Lag,
+	return []*float64{&f.Throttle, &f.Conflict, &f.Lost, &f.AppliedLost, &f.AppliedError, &f.Kill, &f.Freeze, &f.Slow, &f.Late, &f.Echo, &f.Lag,
 		&f.ShortPage, &f.EmptyPage, &f.Stale, &f.MessageLost, &f.MessageTwice, &f.Throttled, &f.EarlyVisible, &f.DeleteFails, &f.WakeLost}
 }
 

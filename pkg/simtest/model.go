@@ -84,6 +84,9 @@ func get[K comparable, V any](m map[K]*V, k K) *V {
 func (m *model) wrote(a memtable.Applied) {
 	tenants, lanes := map[string]bool{}, map[string]bool{}
 	for _, e := range a.Effects {
+		if m.w.opts.Saw != nil {
+			m.w.opts.Saw(*e.Write, e.Before)
+		}
 		pk := e.Write.Key.PK
 		switch {
 		case strings.HasPrefix(pk, "T#"):

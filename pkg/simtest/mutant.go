@@ -42,7 +42,7 @@ func walk(c op.Cond, drop func(term string) bool) op.Cond {
 	case op.All:
 		var kept op.All
 		for _, term := range c {
-			if drop(say(term)) {
+			if _, nested := term.(op.All); !nested && drop(say(term)) {
 				continue
 			}
 			if left := inside(term, drop); left != nil {
@@ -82,8 +82,8 @@ func inside(c op.Cond, drop func(term string) bool) op.Cond {
 // say describes a term without ids and values.
 func say(c op.Cond) string {
 	attr := func(a string) string {
-		if strings.HasPrefix(a, "q#") || strings.HasPrefix(a, "r#") {
-			return a[:2] + "…"
+		if i := strings.IndexByte(a, '#'); i > 0 {
+			return a[:i+1] + "…"
 		}
 		return a
 	}

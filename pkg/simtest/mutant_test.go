@@ -15,36 +15,70 @@ import (
 
 var (
 	mutantsFlag = flag.Bool("mutants", false, "try every mutant, not only a few")
+	simulated   = flag.Bool("simulated", false, "do not count what only the rules notice")
+	tries       = flag.Int("tries", 100, "histories per mutant that the rules do not notice")
 	mutantFlag  = flag.String("mutant", "", "try the mutants whose names contain this")
 )
 
 // catalogue finds every condition term of every write that scenarios and
-// histories make.
-func catalogue(t *testing.T, cfg *policy.Config) []Mutant {
-	var mu sync.Mutex
-	seen := map[Mutant]bool{}
-	record := func(w op.Write) op.Write {
-		mu.Lock()
-		defer mu.Unlock()
+// histories make, and samples of the writes.
+func catalogue(t *testing.T, cfg *policy.Config) (mutants []Mutant, samples []Sample) {
+	seen, kinds := map[Mutant]bool{}, map[string]int{}
+	saw := func(w op.Write, met op.Item) {
 		for _, m := range Mutants(w) {
 			seen[m] = true
 		}
-		return w
+		kind := w.Name + say(w.Cond)
+		for _, attr := range met.Attrs() {
+			kind += " " + strings.SplitAfter(attr, "#")[0]
+		}
+		if kinds[kind]++; kinds[kind] <= 2 && w.Cond != nil {
+			samples = append(samples, Sample{w, met})
+		}
 	}
 	for _, s := range Scenarios() {
-		Run(t, Options{Seed: 1, Config: cfg, Mutate: record}, s.Script)
+		Run(t, Options{Seed: 1, Config: cfg, Saw: saw}, s.Script)
 	}
-	for seed := range uint64(200) {
+	for seed := range uint64(400) {
 		o, shape := Draw(seed)
-		o.Config, o.Mutate = cfg, record
+		o.Config, o.Saw = cfg, saw
 		Run(t, o, History(shape))
 	}
-	var out []Mutant
 	for m := range seen {
-		out = append(out, m)
+		mutants = append(mutants, m)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].String() < out[j].String() })
-	return out
+	sort.Slice(mutants, func(i, j int) bool { return mutants[i].String() < mutants[j].String() })
+	return mutants, samples
+}
+
+// TestRules holds the operations to their contract, and every rule to having
+// something to say.
+func TestRules(t *testing.T) {
+	cfg, err := Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, samples := catalogue(t, cfg)
+	for _, r := range Rules(cfg) {
+		n, broken := 0, map[string]bool{}
+		for i := range samples {
+			s := &samples[i]
+			it := s.Met.Clone()
+			if it == nil {
+				it = op.Item{}
+			}
+			if r.concerns(s.Write.Name) && r.Change(s, it) {
+				n++
+				if how := r.Broken(s, s.Write.Cond); how != "" && !broken[how] {
+					broken[how] = true
+					t.Errorf("%s\n\t%s\n\ton %v", how, say(s.Write.Cond), s.Met)
+				}
+			}
+		}
+		if n == 0 {
+			t.Errorf("the rule %q (%s) met no write", r.Why, r.Writes)
+		}
+	}
 }
 
 // killed looks for a run in which the mutant breaks a promise.
@@ -55,11 +89,28 @@ func killed(t *testing.T, cfg *policy.Config, m Mutant) (how string) {
 			return s.Name + ": " + res.Violations[0]
 		}
 	}
-	for seed := range uint64(250) {
+	for seed := range uint64(*tries) {
 		o, shape := Draw(seed)
 		o.Config, o.Mutate = cfg, m.Apply
 		if res := Run(t, o, History(shape)); len(res.Violations) > 0 {
 			return fmt.Sprintf("history %d: %s", seed, res.Violations[0])
+		}
+	}
+	return ""
+}
+
+// against looks for a rule that the mutant breaks.
+func against(rules []Rule, samples []Sample, m Mutant) string {
+	for i := range samples {
+		s := &samples[i]
+		if s.Write.Name != m.Write {
+			continue
+		}
+		cond := m.Apply(s.Write).Cond
+		for j := range rules {
+			if how := rules[j].Broken(s, cond); how != "" {
+				return how
+			}
 		}
 	}
 	return ""
@@ -71,18 +122,26 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := catalogue(t, cfg)
+	all, samples := catalogue(t, cfg)
+	rules := Rules(cfg)
 	var chosen []Mutant
 	for i, m := range all {
-		if *mutantFlag != "" && strings.Contains(m.String(), *mutantFlag) || *mutantFlag == "" && (*mutantsFlag || i%20 == 7) {
+		if *mutantFlag != "" && strings.Contains(m.String(), *mutantFlag) || *mutantFlag == "" && (*mutantsFlag || i%10 == 7) {
 			chosen = append(chosen, m)
 		}
 	}
 	var mu sync.Mutex
-	dead, at := 0, time.Now()
+	dead, byRun, at := 0, 0, time.Now()
 	inParallel(t, len(chosen), func(t *testing.T, i int) bool {
-		how := killed(t, cfg, chosen[i])
+		rule := against(rules, samples, chosen[i])
+		how := rule
+		if rule == "" || *simulated {
+			how = killed(t, cfg, chosen[i])
+		}
 		mu.Lock()
+		if rule == "" && how != "" || *simulated && how != "" {
+			byRun++
+		}
 		defer mu.Unlock()
 		if how == "" {
 			t.Errorf("survivor: %v", chosen[i])
@@ -98,5 +157,9 @@ func TestMutants(t *testing.T) {
 		}
 		return true
 	})
+	if *simulated {
+		fmt.Printf("mutants: %d of %d killed by simulated runs alone\n", byRun, len(chosen))
+		return
+	}
 	fmt.Printf("mutants: %d of %d killed\n", dead, len(chosen))
 }

@@ -42,22 +42,29 @@ func (s shell) BatchGet(ctx context.Context, keys []op.Key, consistent bool) (it
 
 func (s shell) Write(ctx context.Context, w op.Write) (item op.Item, err error) {
 	w = s.in.w.mutated(w)
-	err = s.in.call(ctx, Write, w.Name, where(w.Key), func() (err error) {
+	c := &Call{In: s.in, Kind: Write, Name: w.Name, Where: where(w.Key)}
+	c.do = func() (err error) {
 		item, err = s.in.w.table.Write(ctx, w)
 		return err
-	})
+	}
+	if !w.Once {
+		c.repeats = func() error { _, err := s.in.w.table.Write(ctx, w); return err }
+	}
+	err = s.in.send(ctx, c)
 	return item, err
 }
 
 func (s shell) Transact(ctx context.Context, tx op.Tx) error {
-	at := ""
+	c := &Call{In: s.in, Kind: Transact, Name: tx.Name}
 	writes := make([]op.Write, len(tx.Writes))
 	for i, w := range tx.Writes {
 		writes[i] = s.in.w.mutated(w)
-		at = where(tx.Writes[0].Key)
+		c.Where = where(tx.Writes[0].Key)
 	}
 	tx.Writes = writes
-	return s.in.call(ctx, Transact, tx.Name, at, func() error { return s.in.w.table.Transact(ctx, tx) })
+	c.do = func() error { return s.in.w.table.Transact(ctx, tx) }
+	c.repeats = c.do
+	return s.in.send(ctx, c)
 }
 
 func (s shell) Query(ctx context.Context, q op.Query) (page op.Page, err error) {

@@ -30,7 +30,9 @@ type Options struct {
 	All bool
 	// Mutate changes every write on its way to the table; for mutants.
 	Mutate func(op.Write) op.Write
-	Trace  bool
+	// Saw is told of every applied write and the item it met.
+	Saw   func(op.Write, op.Item)
+	Trace bool
 	// Active is how long clients and faults may last; 0 is 2 minutes.
 	Active time.Duration
 	// Strict also holds lanes to "never too empty" at every step, which is

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,6 +119,8 @@ type End struct {
 	ServiceMS                    int64
 	Success, Missed              bool // Missed: finished after its deadline
 	Retried, Quarantined         bool
+	// Signature is that of a failure, the first in a row of its task with it; else "".
+	Signature string
 }
 
 // Ended counts an attempt's end.
@@ -129,6 +132,9 @@ func (r *Recorder) Ended(now time.Time, e End) {
 		if e.Success {
 			r.add(bins, taskop.BinAttr(SeriesSuccess, i), 1)
 			r.bounds(Group(GroupClass, e.Class), "s", e.ServiceMS)
+		}
+		if len(e.Signature) >= 2 {
+			r.add(SignaturesKey(now.UnixMilli()), e.Class+"|"+e.Signature[:2], 1)
 		}
 		lane := Group(GroupLane, e.Lane)
 		r.add(lane, "end."+e.Outcome, 1)
@@ -143,6 +149,16 @@ func (r *Recorder) Ended(now time.Time, e End) {
 			r.add(lane, "quarantined", 1)
 		}
 	})
+}
+
+// SignatureWindowMS is how long failures by signature are counted in one item.
+const SignatureWindowMS = 60_000
+
+// SignaturesKey is the item that counts, by class and the first two digits of
+// their signature, the tasks that failed in the window of a time. Two digits keep
+// it small however many signatures there are; while nothing fails it is not written.
+func SignaturesKey(nowMS int64) op.Key {
+	return taskop.CountersKey("signature#" + strconv.FormatInt(nowMS/SignatureWindowMS, 10))
 }
 
 // Ledgers names the counters of ledgers in GroupSystem.

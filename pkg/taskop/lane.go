@@ -66,7 +66,8 @@ type Lane struct {
 	WorkMS, EnteredMS, Virtual, Epoch int64
 	Shared                            int64 // how often a slot went to a task of another lane
 	Paused                            bool
-	Tasks                             []Open // queued and running, by id
+	Halted                            []string // classes whose releases are stopped
+	Tasks                             []Open   // queued and running, by id
 }
 
 // Empty says whether nothing is open or waiting.
@@ -77,7 +78,7 @@ func DecodeLane(name string, it op.Item) (Lane, error) {
 	l := Lane{
 		Name: name, Exists: it != nil,
 		Slots: it.Int(nSlots), Cut: it.Int(nCut), Open: it.Int(nOpen), Ready: it.Int(nReady), Parked: it.Int(nParked),
-		WorkMS: it.Int(nWork), EnteredMS: it.Int(nEntered), Virtual: it.Int(nVirtual), Epoch: it.Int(nEpoch), Shared: it.Int(nShared), Paused: it.Has(nPaused),
+		WorkMS: it.Int(nWork), EnteredMS: it.Int(nEntered), Virtual: it.Int(nVirtual), Epoch: it.Int(nEpoch), Shared: it.Int(nShared), Paused: it.Has(nPaused), Halted: decodeHalted(it.Str(nHalted)),
 	}
 	for attr, v := range it {
 		id, running := strings.CutPrefix(attr, runningPrefix)
@@ -337,6 +338,9 @@ func QueuedEntry(id string) string { return queuedPrefix + id }
 
 // RunningEntry is the attribute that names a running task.
 func RunningEntry(id string) string { return runningPrefix + id }
+
+// Entered is what a lane item says of all work that ever came in, ms.
+func Entered(it op.Item) int64 { return it.Int(nEntered) }
 
 // PutSnapshot replaces a lane's snapshot of waiting work by key.
 func PutSnapshot(lane string, body []byte) op.Write {

@@ -41,9 +41,15 @@ func Withdraw(t *task.Task) op.Tx {
 	return op.Tx{Name: "withdraw", Writes: writes}
 }
 
-// rowUpdate changes a row from the state and generation it was read with.
+// rowUpdate changes a row from the state and generation it was read with. A
+// waiting row must also still stand in the list it was read in, the ready order
+// or the parked: which of the lane's counts its leaving lowers depends on it.
 func rowUpdate(name string, t *task.Task, more op.Cond, changes ...op.Change) op.Write {
 	cond := op.All{op.Is(aState, op.S(string(t.State))), op.Is(aGen, op.N(t.Gen))}
+	if t.State == task.Waiting {
+		rk, _ := readyKeys(t)
+		cond = append(cond, op.Is(readyKey, op.S(rk)))
+	}
 	if more != nil {
 		cond = append(cond, more)
 	}
@@ -279,7 +285,7 @@ func UnparkRow(t *task.Task) op.Write {
 	back := *t
 	back.Parked = false
 	rk, rs := readyKeys(&back)
-	return rowUpdate("unpark.row", t, op.Is(readyKey, op.S(ParkedPartition(t.AtLane))), op.SetS(readyKey, rk), op.SetS(readySort, rs))
+	return rowUpdate("unpark.row", t, nil, op.SetS(readyKey, rk), op.SetS(readySort, rs))
 }
 
 // DueRow brings a retry back when its time has come: queued or waiting in the

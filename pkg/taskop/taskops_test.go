@@ -116,9 +116,15 @@ func refusedElsewhere(t *rapid.T, w op.Write, x *task.Task) {
 	}
 	moved := *x
 	moved.Gen += rapid.Int64Range(1, 3).Draw(t, "generations later")
-	for _, y := range []*task.Task{&other, &moved} {
+	others := []*task.Task{&other, &moved}
+	if x.State == task.Waiting { // parked, or back in the order, since it was read
+		listed := *x
+		listed.Parked = !x.Parked
+		others = append(others, &listed)
+	}
+	for _, y := range others {
 		if _, ok := perform(t, w, taskop.EncodeRow(y)); ok {
-			t.Fatalf("%s went through on %s of generation %d; it was read as %s of %d", w.Name, y.State, y.Gen, x.State, x.Gen)
+			t.Fatalf("%s went through on %s of generation %d, parked %v; it was read as %s of %d, parked %v", w.Name, y.State, y.Gen, y.Parked, x.State, x.Gen, x.Parked)
 		}
 	}
 	if _, ok := perform(t, w, nil); ok {
@@ -226,6 +232,9 @@ func TestParkingKeepsThePlaceInTheOrder(t *testing.T) {
 		y := decode(t, x, parked)
 		if !y.Parked || y.State != task.Waiting || taskop.OrderOf(parked.Str("rs")) != row.Str("rs") {
 			t.Fatalf("parked: %+v at %q", y, parked.Str("rs"))
+		}
+		if _, ok := perform(t, taskop.ParkRow(x, laterMS), parked); ok {
+			t.Fatal("parked twice: its lane would count it twice")
 		}
 		back := must(t, taskop.UnparkRow(y), parked)
 		if z := decode(t, x, back); z.Parked || back.Str("rs") != row.Str("rs") || back.Str("rk") != row.Str("rk") {

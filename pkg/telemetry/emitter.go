@@ -91,9 +91,7 @@ func laneValues(l aggregate.LaneNow, counts map[string]int64) []value {
 	if l.DeadLetters >= 0 {
 		values = append(values, value{DLQCount, float64(l.DeadLetters)})
 	}
-	if l.UsualMS > 0 {
-		values = append(values, value{QueueWaitUsual, float64(l.UsualMS)})
-	}
+	values = append(values, value{HeadOfLine, headOfLine(l, counts)})
 	for _, h := range []struct {
 		series        string
 		p50, p95, p99 string
@@ -104,6 +102,17 @@ func laneValues(l aggregate.LaneNow, counts map[string]int64) []value {
 		}
 	}
 	return values
+}
+
+// headOfLine is 1 where short tasks seem to wait behind long ones: starts are
+// later than promised, or much later than usual and not negligibly late.
+func headOfLine(l aggregate.LaneNow, counts map[string]int64) float64 {
+	p95, n := tally.Quantile(counts, tally.SeriesDelay, 0.95)
+	target, usual := float64(l.TargetMS), float64(l.UsualMS)
+	if n > 0 && (p95 > target || usual > 0 && p95 > 3*usual && p95 > target/10) {
+		return 1
+	}
+	return 0
 }
 
 // sample are at most MaxValues values, in seconds, with a histogram's distribution, in

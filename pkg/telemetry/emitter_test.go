@@ -97,7 +97,7 @@ func read(s *jsonschema.Schema, out []byte) ([]line, error) {
 func minute() aggregate.Minute {
 	return aggregate.Minute{
 		AtMS: 1_700_000_000_000, LatenessMS: 1500,
-		Lanes: []aggregate.LaneNow{{Name: "critical", WorkMS: 2500, Slots: 4, Running: 1, OldestMS: 12_000, QueuedMS: 800, BacklogP95MS: 9000, UsualMS: 40, DeadLetters: 3}},
+		Lanes: []aggregate.LaneNow{{Name: "critical", WorkMS: 2500, Slots: 4, Running: 1, OldestMS: 12_000, QueuedMS: 800, BacklogP95MS: 9000, TargetMS: 2000, UsualMS: 30, DeadLetters: 3}},
 		Counts: map[string]map[string]map[string]int64{
 			tally.GroupAdmission: {"mail.send": {"accept|basic": 3, "reject_deadline|basic": 1}},
 			tally.GroupStart:     {"critical|mail.send": {"d.0": 2, "d.3": 2, "d.sum": 160, "err.level": 400, "err.ratio": 4000, "err.n": 4}},
@@ -156,7 +156,7 @@ func TestEmit(t *testing.T) {
 		{DLQInflow, 5, []string{"critical"}},
 		{QuarantineInflow, 1, []string{"critical"}},
 		{LaneRepairs, 1, []string{"critical"}},
-		{QueueWaitUsual, 40, []string{"critical"}},
+		{HeadOfLine, 0, []string{"critical"}},
 		{QueueWaitP50, 10, []string{"critical"}},
 		{QueueWaitP99, 99, []string{"critical"}},
 		{ProcessP50, 38, []string{"critical"}},
@@ -201,6 +201,25 @@ func TestQuietMinutes(t *testing.T) {
 	}
 	if len(lines) != 4 {
 		t.Errorf("%d lines, want 4", len(lines))
+	}
+}
+
+func TestHeadOfLine(t *testing.T) {
+	for _, c := range []struct {
+		target, usual int64
+		counts        map[string]int64 // p95 is 75 ms, or about 4.9 s
+		want          float64
+	}{
+		{2000, 0, map[string]int64{"d.3": 1}, 0},
+		{2000, 0, map[string]int64{"d.8": 1}, 1},      // over the SLO
+		{60_000, 1000, map[string]int64{"d.8": 1}, 0}, // unusual, but negligible
+		{20_000, 1000, map[string]int64{"d.8": 1}, 1},
+		{20_000, 2000, map[string]int64{"d.8": 1}, 0}, // usual
+		{20_000, 1000, nil, 0},
+	} {
+		if got := headOfLine(aggregate.LaneNow{TargetMS: c.target, UsualMS: c.usual}, c.counts); got != c.want {
+			t.Errorf("target %d, usual %d, %v: %g, want %g", c.target, c.usual, c.counts, got, c.want)
+		}
 	}
 }
 

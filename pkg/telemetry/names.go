@@ -12,7 +12,7 @@ const (
 	QueueWaitP50       = "queue_wait_ms_p50"
 	QueueWaitP95       = "queue_wait_ms_p95"
 	QueueWaitP99       = "queue_wait_ms_p99"
-	QueueWaitUsual     = "queue_wait_ms_usual"
+	HeadOfLine         = "head_of_line"
 	ProcessP50         = "process_ms_p50"
 	ProcessP95         = "process_ms_p95"
 	ProcessP99         = "process_ms_p99"
@@ -61,7 +61,7 @@ var Metrics = []Metric{
 	{QueueWaitP50, "Milliseconds", []string{DimLane}, "median from submission to first start"},
 	{QueueWaitP95, "Milliseconds", []string{DimLane}, "95th percentile of it"},
 	{QueueWaitP99, "Milliseconds", []string{DimLane}, "99th percentile of it"},
-	{QueueWaitUsual, "Milliseconds", []string{DimLane}, "slow moving average of the 95th percentile (half-life about an hour of minutes with starts)"},
+	{HeadOfLine, "None", []string{DimLane}, "1 if the 95th percentile of start delays is over the SLO, or three times what is usual in the lane and over a tenth of the SLO; else 0"},
 	{ProcessP50, "Milliseconds", []string{DimLane}, "median duration of attempts"},
 	{ProcessP95, "Milliseconds", []string{DimLane}, "95th percentile of it"},
 	{ProcessP99, "Milliseconds", []string{DimLane}, "99th percentile of it"},
