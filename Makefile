@@ -97,3 +97,34 @@ deploy: synth cdk ## deploy environment ENV to the AWS account of your credentia
 
 destroy: cdk ## remove environment ENV's stacks (prod keeps its table)
 	$(CDK) destroy --app cdk.out/$(ENV) --all
+
+.PHONY: e2e localstack-test
+e2e: ## run the end-to-end suite on the embedded engine (or on BASE_URL)
+	$(GO) run ./localstack/e2e/run $(ARGS)
+
+localstack-test: cdk ## deploy all stacks to an emulator of AWS on port 4566 and run the end-to-end suite there (Node, python3 or Docker)
+	$(GO) build -tags cdk -o build/infra-app ./infra
+	localstack/localstack-test.sh
+
+.PHONY: crash histories mutants soak
+# How many random histories, and from which seed on; how long a soak lasts.
+SEEDS   ?= 10000
+FIRST   ?= 1
+MINUTES ?= 10
+SIM      = @GO=$(GO) pkg/simtest/sim.sh
+
+crash: ## crash before and after every outside call of the simulated scenarios
+	$(SIM) -run '^TestCrashEnumeration$$' $(ARGS)
+
+histories: ## run SEEDS random histories with all faults on (from FIRST; one with its trace: ARGS=-seed=N)
+	$(SIM) -run '^TestHistories$$' -seeds $(SEEDS) -first $(FIRST) $(ARGS)
+
+mutants: ## leave out each condition term of the operations and each check of the services; every one must be noticed
+	$(SIM) -run '^(TestRules|TestMutants|TestServiceMutants)$$' -mutants $(ARGS)
+
+soak: ## go on with new random histories for MINUTES
+	$(SIM) -run '^TestHistories$$' -minutes $(MINUTES) -first $$(date +%s) $(ARGS)
+
+.PHONY: fair
+fair: ## play loads with and without the fair order on a virtual clock (ARGS=-quick)
+	$(GO) run ./cmd/fair $(ARGS)

@@ -103,6 +103,17 @@ func (c *C) Submit(key, class, payload string, more ...string) events.Task {
 	return t
 }
 
+// TrySubmit is Submit for a task that may be refused; the error is the answer.
+func (c *C) TrySubmit(key, class, payload string) (events.Task, error) {
+	var t events.Task
+	a := c.call(http.MethodPost, "/v1/tasks", key, fmt.Sprintf(`{"class": %q, "payload": %s}`, class, payload))
+	if a.status != http.StatusAccepted {
+		return t, fmt.Errorf("%s", a)
+	}
+	c.want(a, http.StatusAccepted, &t)
+	return t, nil
+}
+
 func (c *C) get(key, id, query string) events.Task {
 	var t events.Task
 	c.want(c.call(http.MethodGet, "/v1/tasks/"+id+query, key, ""), http.StatusOK, &t)

@@ -24,8 +24,10 @@ type Config struct {
 	Out  io.Writer
 	// Only, if set, limits the run to cases whose name matches.
 	Only *regexp.Regexp
-	// Extra are cases of the caller's own, which run after the others.
-	Extra []Case
+	// Skip, if set, leaves out cases whose name matches.
+	Skip *regexp.Regexp
+	// Cases are what runs; nil is Cases().
+	Cases []Case
 	Now   clock.Clock // nil is the machine's
 }
 
@@ -99,8 +101,11 @@ func Run(ctx context.Context, cfg Config) (passed, failed int) {
 	if cfg.Now == nil {
 		cfg.Now = clock.System
 	}
-	for _, one := range slices.Concat(Cases(), cfg.Extra) {
-		if cfg.Only != nil && !cfg.Only.MatchString(one.Name) {
+	if cfg.Cases == nil {
+		cfg.Cases = Cases()
+	}
+	for _, one := range cfg.Cases {
+		if cfg.Only != nil && !cfg.Only.MatchString(one.Name) || cfg.Skip != nil && cfg.Skip.MatchString(one.Name) {
 			continue
 		}
 		began := cfg.Now()

@@ -1,12 +1,17 @@
 package fair
 
 import (
-	"os"
+	"strings"
 	"testing"
 )
 
-func TestHog(t *testing.T) { r := &Report{Out: os.Stdout}; r.Hog(t) }
-func TestW(t *testing.T)   { r := &Report{Out: os.Stdout}; r.Weights(t) }
-func TestC(t *testing.T)   { r := &Report{Out: os.Stdout}; r.Cancelled(t) }
-func TestS(t *testing.T)   { r := &Report{Out: os.Stdout}; r.Sharding(t) }
-func TestF(t *testing.T)   { r := &Report{Out: os.Stdout}; r.Flood(t) }
+// TestFair plays the short form of the report.
+func TestFair(t *testing.T) {
+	var out strings.Builder
+	r := &Report{Out: &out}
+	r.Play(t, true)
+	t.Log("\n" + out.String())
+	if r.Failed > 0 || r.Passed == 0 {
+		t.Errorf("%d lines failed", r.Failed)
+	}
+}

@@ -40,6 +40,22 @@ func (r *Report) later(name, why string) {
 // End prints the last line.
 func (r *Report) End() { _, _ = fmt.Fprintf(r.Out, "fair: %d passed, %d failed\n", r.Passed, r.Failed) }
 
+// Play plays all loads; with short only those that take a second or two.
+func (r *Report) Play(t *testing.T, short bool) {
+	r.head()
+	r.Cancelled(t)
+	r.Sharding(t)
+	r.Flood(t)
+	r.Units(t)
+	if !short {
+		r.Hog(t)
+		r.Weights(t)
+		r.Low(t)
+		r.HandOver(t)
+	}
+	r.End()
+}
+
 // play runs a load in a world of its own.
 func play(t *testing.T, cfg *policy.Config, off without, load func(w *world)) (w *world) {
 	synctest.Test(t, func(*testing.T) {

@@ -1,12 +1,14 @@
 package fair
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +33,7 @@ import (
 type span struct {
 	t            *task.Task // as it was claimed
 	came         int64
+	accepted     int64
 	began, ended int64 // ended 0: still running
 	service      int64 // what its payload asks for
 }
@@ -203,7 +206,7 @@ func (w *world) moved(e memtable.Effect) {
 	case from == task.None:
 		w.waiting[t.Tenant]++
 		w.accepted++
-		w.pending[t.ID] = &span{t: t, came: t.Since() - w.start.UnixMilli()}
+		w.pending[t.ID] = &span{t: t, came: t.Since() - w.start.UnixMilli(), accepted: now}
 	case to == task.Running:
 		s := &span{t: t, came: t.Since() - w.start.UnixMilli(), began: now}
 		var p worker.SleepPayload
@@ -213,6 +216,7 @@ func (w *world) moved(e memtable.Effect) {
 		w.spans = append(w.spans, s)
 		w.running[t.ID] = s
 		if t.Attempt == 1 {
+			s.accepted = w.pending[t.ID].accepted
 			w.waiting[t.Tenant]--
 			delete(w.pending, t.ID)
 		}
@@ -343,25 +347,24 @@ func (w *world) delays(from, to int64, tenants ...string) (out []int64) {
 	return out
 }
 
-// firstFree is when the first slot of a lane comes free, in ms from now; 0 if one is.
-func (w *world) firstFree(lane string) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now, n := w.sinceMS(), 0
-	first := int64(-1)
-	for _, s := range w.running {
-		if s.t.AtLane != lane {
-			continue
-		}
-		n++
-		if left := max(s.began+s.service-now, 0); first < 0 || left < first {
-			first = left
+// firstFree is how long after tasks came the first slot of the lane came free that could
+// be given to them: after they were accepted, and not given to another of them.
+func (w *world) firstFree(lane string, spans []*span) (out []int64) {
+	var ends []int64
+	for _, s := range w.log(func(s *span) bool { return s.t.AtLane == lane && s.ended > 0 }) {
+		ends = append(ends, s.ended)
+	}
+	slices.Sort(ends)
+	spans = slices.Clone(spans)
+	slices.SortFunc(spans, func(a, b *span) int { return cmp.Compare(a.accepted, b.accepted) })
+	next := 0
+	for _, s := range spans {
+		at, _ := slices.BinarySearch(ends, s.accepted)
+		if at = max(at, next); at < len(ends) {
+			out, next = append(out, ends[at]-s.came), at+1
 		}
 	}
-	if n < w.cfg.Slots(lane) {
-		return 0
-	}
-	return first
+	return out
 }
 
 // cancel cancels a task that waits.

@@ -108,6 +108,8 @@ func (s *Stack) counterMetrics(ctx context.Context, set *prom.Set) error {
 	misses := set.Counter("agent_deadline_miss_total", "Accepted tasks that could not start (stage start) or did not finish (stage finish) in time.")
 	retries := set.Counter("retry_count", "Attempts that ended in a retry.")
 	quarantined := set.Counter("quarantine_inflow", "Tasks that went to quarantine.")
+	dead := set.Counter("dlq_inflow", "Wake-ups that ended in a dead-letter queue, unreadable ones included.")
+	drift := set.Counter("ledger_drift", "Corrections of tenants' ledgers that did not agree with their tasks.")
 	repaired := set.Counter("lanekeeper_lane_repairs_total", "Corrections of a lane's item by the aggregator.")
 	resent := set.Counter("lanekeeper_resent_total", "Messages sent again because nobody had claimed their task.")
 	errLevel := set.Counter("lanekeeper_prediction_error_seconds_total", "Absolute error of the predicted wait, summed over starts, by method.")
@@ -131,12 +133,15 @@ func (s *Stack) counterMetrics(ctx context.Context, set *prom.Set) error {
 			errLevel.Add(float64(counts["err.ratio"])/1000, append(prom.L("method", "queue_by_slots"), label...)...)
 		case tally.GroupClass:
 			histogram(set, "agent_service_seconds", "Service time of successful attempts.", counts, "s", 1000, prom.L("task_class", name))
+		case tally.GroupSystem:
+			drift.Add(float64(counts["repaired"]))
 		case tally.GroupLane:
 			label := prom.L("lane", name)
 			histogram(set, "queue_wait_ms", "Time from submission to first start, in milliseconds.", counts, "d", 1, label)
 			histogram(set, "process_ms", "Duration of attempts, in milliseconds.", counts, "s", 1, label)
 			retries.Add(float64(counts["retries"]), label...)
 			quarantined.Add(float64(counts["quarantined"]), label...)
+			dead.Add(float64(counts["dead"]+counts["dead.unreadable"]), label...)
 			repaired.Add(float64(counts["repaired"]), label...)
 			resent.Add(float64(counts["resent"]), label...)
 			lateStart += counts["miss.start"]

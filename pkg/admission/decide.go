@@ -25,7 +25,7 @@ func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	amount := max(req.AmountMS, 1)
 	p95, margin, deadline := max(req.P95MS, 0), max(req.MarginMS, 0), max(req.DeadlineMS, 0)
 	ahead := max(lane.WorkMS, 0) - min(max(lane.BehindMS, 0), max(lane.WorkMS, 0))
-	laneWait := wait.Level(lane.Free, ahead)
+	laneWait := wait.Level(lane.Free, stretched(ahead, lane.Stretch))
 	tenantWait := wait.Level(tenant.Free, tenant.WorkMS)
 	need := satAdd(p95, margin)
 	s := situation{
@@ -99,7 +99,7 @@ func (s *situation) guard() Guard {
 	// the task does. Where what entered stands is not known, so all of it counts for both.
 	laneRoom, tenantEntered := s.lane.MaxWorkMS-s.amount-max(s.lane.WorkMS, 0), unlimited
 	if s.timed {
-		laneRoom = min(laneRoom, wait.Room(s.lane.Free, s.fit)-s.ahead)
+		laneRoom = min(laneRoom, unstretched(wait.Room(s.lane.Free, s.fit), s.lane.Stretch)-s.ahead)
 		tenantEntered = satAdd(max(s.tenant.EnteredMS, 0), wait.Room(s.tenant.Free, s.fit)-max(s.tenant.WorkMS, 0))
 	}
 	g := Guard{
@@ -112,6 +112,22 @@ func (s *situation) guard() Guard {
 		g.DayWorkMaxMS = s.tenant.DayLimitMS - s.amount
 	}
 	return g
+}
+
+// stretched is work·stretch/1000, rounded up; unstretched is its inverse, the most work that is no more than room when
+// stretched.
+func stretched(work, stretch int64) int64 {
+	if stretch <= 1000 || work <= 0 {
+		return work
+	}
+	return mulDiv(work, stretch, 1000)
+}
+
+func unstretched(room, stretch int64) int64 {
+	if stretch <= 1000 || room <= 0 || room == wait.Infinite {
+		return room
+	}
+	return satAdd(room/stretch*1000, room%stretch*1000/stretch)
 }
 
 // fits reports whether work + amount <= limit, without overflow; amount is at least 1.

@@ -46,7 +46,10 @@ type LaneView struct {
 	WorkMS int64 // queued work
 	// BehindMS is the part of WorkMS that is known to stand behind the task in the order of release, 0 when none is:
 	// the level is poured from the rest. At most WorkMS.
-	BehindMS  int64
+	BehindMS int64
+	// Stretch is how much of the lane's capacity, in thousandths, it takes to get through a ms of the work that stands
+	// before a task: more than 1000 while others who come later go first, or hand-overs cost. At least 1000.
+	Stretch   int64
 	EnteredMS int64 // all work that ever came in; only grows
 	MaxWorkMS int64 // most queued work the lane takes; 0 takes none
 

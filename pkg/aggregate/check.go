@@ -142,20 +142,25 @@ func (r *run) recount(ctx context.Context, l *taskop.Lane) error {
 }
 
 func (r *run) countWaiting(ctx context.Context, lane string, parked bool) (n, workMS int64, err error) {
-	q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane)}
+	partitions := []string{taskop.ReadyPartition(lane), taskop.LowPartition(lane)}
 	if parked {
-		q.PK = taskop.ParkedPartition(lane)
+		partitions = []string{taskop.ParkedPartition(lane)}
 	}
 	var bad error
-	err = q.All(ctx, r.Table, func(row op.Row) bool {
-		e, perr := taskop.ParseReadySort(row.Item.Str("rs"))
-		if perr != nil {
-			bad = perr
-			return false
+	for _, pk := range partitions {
+		err = op.Query{Index: op.IndexReady, PK: pk}.All(ctx, r.Table, func(row op.Row) bool {
+			e, perr := taskop.ParseReadySort(row.Item.Str("rs"))
+			if perr != nil {
+				bad = perr
+				return false
+			}
+			n++
+			workMS += e.AmountMS
+			return true
+		})
+		if err = errors.Join(err, bad); err != nil {
+			return 0, 0, err
 		}
-		n++
-		workMS += e.AmountMS
-		return true
-	})
-	return n, workMS, errors.Join(err, bad)
+	}
+	return n, workMS, nil
 }

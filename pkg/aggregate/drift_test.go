@@ -116,18 +116,22 @@ func TestALaggingIndexIsNoDrift(t *testing.T) {
 	if l := b.ledger("alpha"); l.WorkMS != 1000 {
 		t.Errorf("ledger %+v", l)
 	}
+	if n := b.repairs(); len(n) != 0 {
+		t.Errorf("counted %v", n)
+	}
 }
 
 // The conditions of the repair: a ledger that changed since it was counted stays.
 func TestRepairLosesAgainstAnyChange(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	x := b.put(task.Task{Class: "job", State: task.Queued})
-	l := b.ledger("alpha")
-	if err := b.db.Table().Transact(context.Background(), taskop.Claim(x, taskop.Lease{Token: "t", NowMS: b.now, UntilMS: b.now + 1e6})); err != nil {
-		t.Fatal(err)
+	b.put(task.Task{Class: "job", State: task.Queued})
+	for _, attr := range []string{"work", "active", "entered"} {
+		l := b.ledger("alpha")
+		b.bend("alpha", attr, 1)
+		if _, err := b.db.Table().Write(context.Background(), taskop.RepairLedger("alpha", l, 0, 0)); op.FailedCond(err) == nil {
+			t.Errorf("repaired a ledger whose %s had changed: %v", attr, err)
+		}
 	}
-	if _, err := b.db.Table().Write(context.Background(), taskop.RepairLedger("alpha", l, 0, 0)); op.FailedCond(err) == nil {
-		t.Errorf("repaired a ledger that had changed: %v", err)
-	}
+	b.write(taskop.RepairLedger("alpha", b.ledger("alpha"), 0, 0))
 }

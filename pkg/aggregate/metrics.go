@@ -197,7 +197,7 @@ func (r *run) laneNow(ctx context.Context, l *taskop.Lane, nowMS int64) (LaneNow
 		}
 	}
 	var ages []int64
-	for _, partition := range []string{taskop.ReadyPartition(l.Name), taskop.ParkedPartition(l.Name)} {
+	for _, partition := range taskop.WaitingPartitions(l.Name) {
 		err := op.Query{Index: op.IndexReady, PK: partition}.All(ctx, r.Table, func(row op.Row) bool {
 			if e, err := taskop.ParseReadySort(row.Item.Str("rs")); err == nil {
 				ages = append(ages, max(0, nowMS-e.SubmittedMS))

@@ -20,12 +20,26 @@ const (
 	passBatch       = 500
 )
 
-// release gives free slots to waiting tasks, in order.
+// release gives free slots to waiting tasks: those that are kept for low priority to it,
+// the others in order, the rest to whom there is.
 func (r *run) release(ctx context.Context, l *taskop.Lane) error {
-	q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(l.Name)}
+	if kept := int64(r.Config.LowSlots(l.Name, int(l.Slots)) - l.LowHeld()); kept > 0 {
+		kept = min(kept, l.Slots-l.Open)
+		if err := r.releaseFrom(ctx, l, taskop.LowPartition(l.Name), int(kept)); err != nil {
+			return err
+		}
+	}
+	if err := r.releaseFrom(ctx, l, taskop.ReadyPartition(l.Name), releasesPerTick); err != nil {
+		return err
+	}
+	return r.releaseFrom(ctx, l, taskop.LowPartition(l.Name), releasesPerTick)
+}
+
+func (r *run) releaseFrom(ctx context.Context, l *taskop.Lane, partition string, most int) error {
+	q := op.Query{Index: op.IndexReady, PK: partition}
 	passed := 0 // entries of lanes that hold their part already: they cost no reads of rows
-	for done := 0; done < releasesPerTick && passed < passesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused; {
-		q.Limit = int(min(l.Slots-l.Open+2, releaseBatch))
+	for done := 0; done < most && passed < passesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused; {
+		q.Limit = min(int(l.Slots-l.Open)+2, releaseBatch, most-done)
 		if passed > 0 {
 			q.Limit = passBatch
 		}
@@ -232,7 +246,9 @@ func (r *run) unparkTenant(ctx context.Context, l *taskop.Lane, tenant string, m
 		if t.State != task.Waiting || !t.Parked || t.AtLane != l.Name {
 			continue
 		}
-		if err := r.writeLane(ctx, taskop.Unpark(l.Name), l); err != nil {
+		if err := r.writeLane(ctx, taskop.Unpark(l.Name), l); errors.Is(err, errMoved) {
+			return n, nil // the lane has not been told yet that it is parked
+		} else if err != nil {
 			return n, err
 		}
 		if _, err := r.Table.Write(ctx, taskop.UnparkRow(t)); err != nil {

@@ -106,6 +106,23 @@ func TestRetriesAreTakenByPriorityThenTime(t *testing.T) {
 	}
 }
 
+func TestRetriesDueAtOnceShareTheSlotsByPriority(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	var high []*task.Task
+	for i := range 24 { // over many shards of the index
+		class := []string{"job", "other"}[i%2]
+		b.put(task.Task{Class: class, State: task.RetryWait, Priority: "low", NotBeforeMS: b.now - 5000})
+		if i < 4 {
+			high = append(high, b.put(task.Task{Class: class, State: task.RetryWait, Priority: "high", NotBeforeMS: b.now}))
+		}
+	}
+	b.tick()
+	if n := len(b.queuedOf(high)); n != 4 {
+		t.Errorf("%d of the 4 slots went to the higher priority", n)
+	}
+}
+
 func TestLostWorkerOfAClassThatIsNotRetriedIsQuarantined(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

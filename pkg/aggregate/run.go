@@ -8,6 +8,7 @@ import (
 
 	"github.com/lanekeeper/lanekeeper/pkg/belief"
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
@@ -98,7 +99,7 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 
 // newRun is a run that remembers nothing yet.
 func (s *Service) newRun(lease taskop.Run) *run {
-	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}}
+	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, drains: map[string]*fair.Drain{}}
 }
 
 // take takes the lease, or returns the one that another owner holds.
@@ -152,6 +153,7 @@ type run struct {
 	circuits   circuits
 	refused    map[string]bool // replay and task: refused for good
 	snapped    map[string]time.Time
+	drains     map[string]*fair.Drain // per lane
 }
 
 func (r *run) loop(ctx context.Context, rep *Report) string {

@@ -35,8 +35,10 @@ func (r *run) snapshot(ctx context.Context, l *taskop.Lane) error {
 	}
 	entries := make([]fair.Entry, 0, n)
 	var bad error
-	for _, pk := range []string{taskop.ReadyPartition(l.Name), taskop.ParkedPartition(l.Name)} {
-		if pk == taskop.ParkedPartition(l.Name) && l.Parked <= 0 {
+	var low int64
+	for _, pk := range taskop.WaitingPartitions(l.Name) {
+		kept := pk == taskop.LowPartition(l.Name)
+		if pk == taskop.ParkedPartition(l.Name) && l.Parked <= 0 || kept && r.Config.LowSlots(l.Name, int(l.Slots)) == 0 {
 			continue
 		}
 		q := op.Query{Index: op.IndexReady, PK: pk}
@@ -44,6 +46,9 @@ func (r *run) snapshot(ctx context.Context, l *taskop.Lane) error {
 			e, err := taskop.ParseReadySort(row.Item.Str("rs"))
 			bad = errors.Join(bad, err)
 			entries = append(entries, fair.Entry{Key: e.Tag, AmountMS: e.AmountMS, Parked: e.Tenant})
+			if kept {
+				low += e.AmountMS
+			}
 			return true
 		})
 		if err := errors.Join(scanErr, bad); err != nil {
@@ -51,9 +56,35 @@ func (r *run) snapshot(ctx context.Context, l *taskop.Lane) error {
 		}
 	}
 	s := fair.Summarise(entries, waiting, entered, virtual, now.UnixMilli())
+	s.LowMS = low
+	var err error
+	if s.Stretch, err = r.stretch(ctx, l, entries, now); err != nil {
+		return err
+	}
 	if _, err := r.Table.Write(ctx, taskop.PutSnapshot(l.Name, s.Encode())); err != nil {
 		return err
 	}
 	r.snapped[l.Name] = now
 	return nil
+}
+
+// stretch is how much longer than its slots say a lane takes to get through its
+// backlog. A run begins with what the run before it had found out.
+func (r *run) stretch(ctx context.Context, l *taskop.Lane, entries []fair.Entry, now time.Time) (int64, error) {
+	workers := min(r.Config.Workers(l.Name), int(l.Slots))
+	d := r.drains[l.Name]
+	if d == nil {
+		item, err := r.Table.Get(ctx, taskop.SnapshotKey(l.Name), false)
+		if err != nil {
+			return 0, err
+		}
+		d = new(fair.Drain)
+		if body := taskop.SnapshotBody(item); body != nil {
+			if before, err := fair.Decode(body); err == nil && now.UnixMilli()-before.AtMS < time.Minute.Milliseconds() {
+				*d = fair.DrainOf(before.Stretch, workers)
+			}
+		}
+		r.drains[l.Name] = d
+	}
+	return d.Observe(entries, workers, l.Open >= l.Slots, now.UnixMilli()), nil
 }

@@ -3,6 +3,8 @@ package execute
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/fair"
@@ -21,6 +23,11 @@ const sharedPeek = 100
 // looks are the pauses before a worker looks again when the lane says that
 // somebody waits whom the index does not show yet.
 var looks = []time.Duration{0, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
+// passes are the pauses before a worker tries again to pass its slot on to a task
+// whose name in the lane is still another's slot. They last longer than that
+// other one's looks.
+var passes = []time.Duration{25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 
 // roomForAnother says whether the invocation has time for another attempt.
 func (s *Service) roomForAnother(ctx context.Context, lane string) bool {
@@ -60,7 +67,7 @@ func (s *Service) handOver(ctx context.Context, ended *task.Task) *task.Task {
 			break
 		}
 		if state.Ready > 0 || state.Parked > 0 {
-			next, err := s.nextOf(ctx, &state, ended.Tenant)
+			next, err := s.nextOf(ctx, &state, ended)
 			if err != nil {
 				slog.WarnContext(ctx, "looking for the next task failed", "lane", lane, "error", err)
 				break
@@ -97,7 +104,19 @@ func (s *Service) handOverShared(ctx context.Context, ended *task.Task) *task.Ta
 
 // pass gives the slot of an ended attempt to the next one, which has begun.
 func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task, next *candidate) {
-	met, ok := s.writeLane(ctx, taskop.Advance(taskop.HandOverSlot(lane.Name, ended.ID, s.open(next.Task), next.parked), lane.Virtual, fair.Virtual(next.Tag, next.ShiftMS)), lane.Name)
+	swap := taskop.Advance(taskop.HandOverSlot(lane.Name, ended.ID, s.open(next.Task), next.parked), lane.Virtual, fair.Virtual(next.Tag, next.ShiftMS))
+	met, ok := s.writeLane(ctx, swap, lane.Name)
+	for _, pause := range passes {
+		if ok || next.ID == ended.ID || !met.Has(taskop.RunningEntry(next.ID)) || !met.Has(taskop.RunningEntry(ended.ID)) {
+			break
+		}
+		// It goes on after another attempt, whose worker is still passing that one's slot on.
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		met, ok = s.writeLane(ctx, swap, lane.Name)
+	}
 	switch {
 	case ok:
 	case met.Has(taskop.QueuedEntry(next.ID)):
@@ -137,12 +156,19 @@ type candidate struct {
 // nextOf claims the first waiting task that can be claimed, in order. The head
 // of one tenant's parked list stands in the order like anybody else, since that tenant
 // just ended an attempt.
-func (s *Service) nextOf(ctx context.Context, lane *taskop.Lane, tenant string) (*candidate, error) {
-	heads, err := s.heads(ctx, lane, tenant)
+func (s *Service) nextOf(ctx context.Context, lane *taskop.Lane, ended *task.Task) (*candidate, error) {
+	heads, err := s.heads(ctx, lane, ended)
 	if err != nil {
 		return nil, err
 	}
+	running := make(map[string]bool, len(lane.Tasks))
+	for _, o := range lane.Tasks {
+		running[o.ID] = o.Running
+	}
 	for _, h := range heads {
+		if running[h.id] && h.id != ended.ID {
+			continue // it goes on, and the worker that ran it has not passed its slot on yet
+		}
 		t, err := s.read(ctx, h.tenant, h.id)
 		if err != nil {
 			return nil, err
@@ -187,10 +213,34 @@ func (s *Service) parkWaiting(ctx context.Context, t *task.Task) error {
 type head struct{ tenant, id, order string }
 
 // heads lists the first waiting tasks in order.
-func (s *Service) heads(ctx context.Context, lane *taskop.Lane, tenant string) ([]head, error) {
+// Where slots are kept for low priority and it holds fewer than these, its own come first.
+func (s *Service) heads(ctx context.Context, lane *taskop.Lane, ended *task.Task) ([]head, error) {
+	out, err := s.headsIn(ctx, lane, ended, taskop.ReadyPartition(lane.Name))
+	kept := s.Config.LowSlots(lane.Name, int(lane.Slots))
+	if err != nil || kept == 0 || lane.Ready <= 0 {
+		return out, err
+	}
+	low, err := s.headsIn(ctx, lane, nil, taskop.LowPartition(lane.Name))
+	if err != nil {
+		return nil, err
+	}
+	held := lane.LowHeld()
+	if ended != nil && ended.Low && ended.AtLane == ended.Lane {
+		held-- // its slot is the one that is given
+	}
+	out = append(low, out...)
+	if held >= kept {
+		slices.SortStableFunc(out, func(a, b head) int { return strings.Compare(a.order, b.order) })
+	}
+	return out, nil
+}
+
+// headsIn lists the first tasks in one part of the order, and among them the head of what is
+// parked of the tenant whose attempt ended.
+func (s *Service) headsIn(ctx context.Context, lane *taskop.Lane, ended *task.Task, partition string) ([]head, error) {
 	var out []head
 	if lane.Ready > 0 {
-		q := op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane.Name), Limit: readyPeek}
+		q := op.Query{Index: op.IndexReady, PK: partition, Limit: readyPeek}
 		if lane.Name == s.Config.RetryLane() {
 			q.Limit = sharedPeek
 		}
@@ -205,14 +255,15 @@ func (s *Service) heads(ctx context.Context, lane *taskop.Lane, tenant string) (
 			if len(out) == readyPeek {
 				break
 			}
-			if tenant, id, ok := taskop.ParseRowKey(r.Key); ok {
-				out = append(out, head{tenant, id, r.Item.Str("rs")})
+			if owner, id, ok := taskop.ParseRowKey(r.Key); ok {
+				out = append(out, head{owner, id, r.Item.Str("rs")})
 			}
 		}
 	}
-	if lane.Parked <= 0 || tenant == "" {
+	if lane.Parked <= 0 || ended == nil {
 		return out, nil
 	}
+	tenant := ended.Tenant
 	from, to := taskop.ParkedRange(tenant)
 	page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane.Name), From: from, To: to, Limit: 1})
 	if err != nil {
@@ -240,7 +291,7 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 	if err != nil || state.Paused || state.Ready <= 0 || state.Open >= state.Slots || !s.roomForAnother(ctx, lane) {
 		return nil, err
 	}
-	heads, err := s.heads(ctx, &state, "")
+	heads, err := s.heads(ctx, &state, nil)
 	if err != nil {
 		return nil, err
 	}

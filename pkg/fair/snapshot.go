@@ -31,9 +31,13 @@ type Snapshot struct {
 	Virtual   int64 `json:"v"` // the lane's virtual time then
 	// UnplacedMS is waiting work that the lane counts and the index did not show, and
 	// that of parked tenants beyond MaxGroups: it counts before every key.
-	UnplacedMS int64   `json:"u,omitempty"`
-	Points     Points  `json:"p"`
-	Parked     []Group `json:"g,omitempty"` // the tenants with the most parked work
+	UnplacedMS int64 `json:"u,omitempty"`
+	// Stretch is the lane's capacity over what it drained of its backlog lately, in thousandths, 1000 to
+	// MaxStretch: what later tasks with smaller keys, and hand-overs, take of it. 0 is unknown.
+	Stretch int64   `json:"s,omitempty"`
+	Points  Points  `json:"p"`
+	Parked  []Group `json:"g,omitempty"` // the tenants with the most parked work
+	LowMS   int64   `json:"l,omitempty"` // that slots are kept for, whatever stands before it
 }
 
 // Bounds of a snapshot: about 6 KB as it is stored.
@@ -41,6 +45,8 @@ const (
 	MaxPoints = 64 // of what waits in the order
 	MaxGroups = 12
 	maxParked = 10 // points of a group
+
+	MaxStretch = 3000
 )
 
 // Entry is one waiting task. Parked names its tenant if it is parked.

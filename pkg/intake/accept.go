@@ -44,7 +44,7 @@ func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Deci
 			return Accepted{}, err
 		}
 		if item, failed := ce.On(taskop.OnRow); failed && item != nil {
-			out, err := a.existing(item)
+			out, err := a.existing(ctx, item)
 			if err == nil && !out.Replayed {
 				return a.send(ctx, out.Task, h)
 			}
@@ -103,6 +103,12 @@ func (a *attempt) use(v *view, d *admission.Decision, now time.Time) taskop.Ledg
 	return u
 }
 
+// low says whether the task is one that its lane keeps slots for.
+func (s *Service) low(p *prepared) bool {
+	lane := p.lane.Name
+	return p.priorityName == "low" && s.Config.LowSlots(lane, s.Config.Slots(lane)) > 0
+}
+
 // exactRounds is how often an accept insists on the exact start tag.
 const exactRounds = 3
 
@@ -115,7 +121,7 @@ func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *ta
 		StartByMS: deadline - d.ServiceP95MS, RunLate: p.class.RunsLate(),
 		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: a.p50(p), P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe},
 		Keyed:      p.IdempotencyKey != "", RequestHash: p.RequestHash, Nonce: a.nonce, OrderingKey: p.OrderingKey,
-		Traceparent: p.Traceparent, Payload: p.Payload,
+		Traceparent: p.Traceparent, Payload: p.Payload, Low: a.low(p),
 		Tag: start(p, v), ShiftMS: fair.Shift(policy.PriorityRank(p.priorityName)), TagCost: fair.Cost(h.entry.AmountMS, p.tier.Weight),
 	}
 	resend := a.Config.Tasks.ResendAfter.MS()

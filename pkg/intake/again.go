@@ -142,6 +142,7 @@ func (a *attempt) tx(t *task.Task, use taskop.LedgerUse) op.Tx {
 func (a *attempt) readmitted(decided *task.Task) *task.Task {
 	t := taskop.Readmitted(a.again)
 	t.State, t.Bucket, t.Lane, t.AtLane, t.AmountMS, t.Nonce = decided.State, decided.Bucket, decided.Lane, decided.AtLane, decided.AmountMS, decided.Nonce
+	t.Low = decided.Low
 	t.Tag, t.ShiftMS, t.TagCost = decided.Tag, decided.ShiftMS, decided.TagCost
 	t.AdmittedMS, t.DeadlineMS, t.StartByMS, t.DueMS, t.Prediction = decided.SubmittedMS, decided.DeadlineMS, decided.StartByMS, decided.DueMS, decided.Prediction
 	return t

@@ -98,8 +98,11 @@ func (s *Service) oldest(ctx context.Context, lane *taskop.Lane) (int64, error) 
 			earlier(o.SinceMS)
 		}
 	}
-	if lane.Ready > 0 {
-		page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ReadyPartition(lane.Name), Limit: 1})
+	for _, pk := range []string{taskop.ReadyPartition(lane.Name), taskop.LowPartition(lane.Name)} {
+		if lane.Ready <= 0 {
+			break
+		}
+		page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: pk, Limit: 1})
 		if err != nil {
 			return 0, err
 		}

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/events"
@@ -88,61 +87,12 @@ func key(p *prepared, v *view) int64 {
 	return start(p, v) + fair.Shift(policy.PriorityRank(p.priorityName))
 }
 
-// place says how much of the lane's queued work stands behind a key, so that the
-// level is poured from the rest. Tasks of tenants at their max_active can only follow one another in the
-// slots that their tenants hold: where that gives the shorter wait, their work is
-// poured into these slots alone. Both are bounds from above.
-func (s *Service) place(key int64, v *view, lane *admission.LaneView, nowMS int64) {
-	if v.lane.Ready+v.lane.Parked <= 0 || v.snap.Snapshot == nil {
-		return
-	}
-	var inSlots int64
-	for _, o := range v.lane.Tasks {
-		if !o.Running {
-			inSlots += o.AmountMS
-		}
-	}
-	ahead := v.snap.Ahead(key, fair.Now{WorkMS: lane.WorkMS, InSlotsMS: inSlots, EnteredMS: lane.EnteredMS, Virtual: v.lane.Virtual,
-		BehindMS: s.ownBehind(lane.Name, key, v.snap.EnteredMS, lane.EnteredMS)})
-	lane.BehindMS = lane.WorkMS - ahead
-	var apart int64
-	var residuals []int64
-	held := map[string]bool{}
-	for _, g := range v.snap.Parked {
-		work := g.Points.Before(key)
-		own := s.residuals(nil, &v.lane.Lane, v.book, g.Tenant, nowMS)
-		if work == 0 || len(own) == 0 {
-			continue
-		}
-		slices.Sort(own)
-		level := wait.Level(own, work)
-		for range own {
-			residuals = append(residuals, level)
-		}
-		held[g.Tenant] = true
-		apart += work
-	}
-	if apart == 0 || apart > ahead {
-		return
-	}
-	for i := range v.lane.Tasks {
-		if t := v.lane.Tasks[i].Tenant; !held[t] {
-			held[t] = true
-			residuals = s.residuals(residuals, &v.lane.Lane, v.book, t, nowMS)
-		}
-	}
-	free := wait.Slots(nil, residuals, lane.Workers)
-	if wait.Level(free, ahead-apart) < wait.Level(lane.Free, ahead) {
-		lane.Free, lane.BehindMS = free, lane.WorkMS-ahead+apart
-	}
-}
-
 // decide makes the decision on the copies in v.
 func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision {
 	nowMS := now.UnixMilli()
 	est := v.book.Get(p.Class, p.bucket)
 	lane := s.laneView(&v.lane, v.book, now)
-	s.place(key(p, v), v, &lane, nowMS)
+	s.place(key(p, v), s.low(p), v, &lane, nowMS)
 	running := s.residuals(nil, &v.lane.Lane, v.book, p.who.Tenant, nowMS)
 	for i := range v.others {
 		running = s.residuals(running, &v.others[i].Lane, v.book, p.who.Tenant, nowMS)

@@ -119,7 +119,7 @@ type hold struct {
 // takeLane takes a slot, or a place in the ready order, under the decision's
 // guard. When the guard fails it decides again on the item it met.
 func (a *attempt) takeLane(ctx context.Context, v *view, d *admission.Decision) (hold, bool, error) {
-	h := hold{entry: taskop.Open{ID: a.p.id, Class: a.p.Class, Bucket: a.p.bucket, Tenant: a.p.who.Tenant}}
+	h := hold{entry: taskop.Open{ID: a.p.id, Class: a.p.Class, Bucket: a.p.bucket, Tenant: a.p.who.Tenant, Low: a.low(a.p)}}
 	guardFailures := 0
 	for range maxRounds {
 		if !d.Accepted() {
@@ -194,14 +194,14 @@ func (a *attempt) refused(ctx context.Context, d *admission.Decision) (Accepted,
 			return Accepted{}, err
 		}
 		if item != nil {
-			return a.existing(item)
+			return a.existing(ctx, item)
 		}
 	}
 	return Accepted{}, &Refusal{Code: events.Code(d.Code), Detail: explain(d), RetryAfterSeconds: a.retryAfter(d), Decision: figures(d)}
 }
 
 // existing answers with the row met under our id.
-func (a *attempt) existing(item op.Item) (Accepted, error) {
+func (a *attempt) existing(ctx context.Context, item op.Item) (Accepted, error) {
 	t, err := taskop.DecodeRow(taskop.RowKey(a.p.who.Tenant, a.p.id), item)
 	if err != nil {
 		return Accepted{}, err
@@ -215,7 +215,34 @@ func (a *attempt) existing(item op.Item) (Accepted, error) {
 	if t.RequestHash != a.p.RequestHash {
 		return Accepted{}, refuse(events.IdempotencyConflict, "the idempotency key was used with another request body")
 	}
+	if t, err = a.keep(ctx, t); err != nil {
+		return Accepted{}, err
+	}
 	return Accepted{Task: t, Replayed: true}, nil
 }
+
+// unsent is how long after its submission a queued task may still be withdrawn,
+// because its message cannot be sent: longer than any call of the API takes.
+const unsent = time.Minute
+
+// keep makes sure that a task of which a second client is about to be told is
+// not withdrawn by the first, whose message may still fail to be sent.
+func (a *attempt) keep(ctx context.Context, t *task.Task) (*task.Task, error) {
+	if t.State != task.Queued || t.Gen != 0 || a.Clock().UnixMilli()-t.SubmittedMS > unsent.Milliseconds() {
+		return t, nil
+	}
+	_, err := a.Table.Write(ctx, taskop.KeepRow(t))
+	ce := op.FailedCond(err)
+	if ce == nil {
+		return t, err
+	}
+	met, _ := ce.On(0)
+	if met == nil {
+		return nil, &op.Unavailable{Name: "accept", Reason: op.Conflict, Err: errWithdrawn}
+	}
+	return taskop.DecodeRow(taskop.RowKey(t.Tenant, t.ID), met)
+}
+
+var errWithdrawn = errors.New("intake: the submission under the same key was just withdrawn")
 
 var errCrowded = errors.New("intake: the ledger kept changing")

@@ -127,6 +127,16 @@ func (c *Config) Workers(lane string) int { return c.index.figures[lane].workers
 // Slots is how many tasks a lane can hold open: Workers × batch size.
 func (c *Config) Slots(lane string) int { return c.index.figures[lane].slots }
 
+// LowSlots is how many of a lane's slots, of which it has so many now, are kept for low priority: max(1, floor(low_share
+// × slots)), none where low_share is 0 or there are fewer than two.
+func (c *Config) LowSlots(lane string, slots int) int {
+	l, ok := c.Lanes[lane]
+	if !ok || l.LowShare <= 0 || slots < 2 {
+		return 0
+	}
+	return max(1, int(l.LowShare*float64(slots)+1e-9))
+}
+
 // FunctionTimeout of a lane's worker function, whole seconds: min(900s, max(2 × attempt_timeout, attempt_timeout + 60s)).
 func (c *Config) FunctionTimeout(lane string) Duration { return c.index.figures[lane].functionTimeout }
 

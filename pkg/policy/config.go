@@ -62,7 +62,7 @@ type Lane struct {
 	// Ceiling says what is too slow for the lane. Without it nothing is.
 	Ceiling *Ceiling `json:"ceiling,omitempty" later:"classes do not move between lanes yet"`
 	// LowShare is the share of slots kept for low priority and lent while idle, 0 to 0.5. Default 0.
-	LowShare float64 `json:"low_share" rule:"min=0,max=0.5" later:"no slots are kept for low priority yet"`
+	LowShare float64 `json:"low_share" rule:"min=0,max=0.5"`
 	// Retry is what happens after an attempt failed.
 	Retry Retry `json:"retry" rule:"required"`
 	// DLQ is the dead-letter queue, for deliveries that never became an attempt.

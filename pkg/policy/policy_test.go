@@ -382,7 +382,7 @@ func TestNotYetInForce(t *testing.T) {
 	want := []string{
 		"classes.*.depends_on (report.export, vendor.sync): ", "classes.*.pin_lane (report.export): ", "classes.*.preemptible (report.export): ",
 		"classes.*.target.http (vendor.push): ", "classes.*.target.lambda (vendor.sync): ",
-		"dependencies: ", "lanes.*.brakes (critical): ", "lanes.*.ceiling (critical): ", "lanes.*.low_share (critical): ",
+		"dependencies: ", "lanes.*.brakes (critical): ", "lanes.*.ceiling (critical): ",
 		"lanes.*.rate (critical): ",
 		"priorities.*.preempt_lower (critical): ", "tiers.*.dependency_share (basic): ",
 	}

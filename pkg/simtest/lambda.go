@@ -97,7 +97,7 @@ func (in *Instance) newToken() string {
 // acquire takes a warm instance or makes a new one. On the scheduler.
 func (w *World) acquire(function, lane string) *Instance {
 	pool := function + "/" + lane
-	if idle := w.idle[pool]; len(idle) > 0 && !w.hit(0.1) {
+	if idle := w.idle[pool]; len(idle) > 0 && !w.opts.Cold && !w.hit(0.1) {
 		i := w.rng.IntN(len(idle))
 		in := idle[i]
 		w.idle[pool] = append(idle[:i:i], idle[i+1:]...)

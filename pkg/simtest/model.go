@@ -19,6 +19,8 @@ import (
 //   - a terminal task never changes;
 //   - only the attempt that holds the lease changes a running task, or the
 //     aggregator once the lease has run out; nobody claims for a foreign lane;
+//   - nothing begins after the time by which it had to, and no retry before its
+//     backoff has passed (strict runs);
 //   - each ledger is exactly the sum over its tenant's rows, is never negative,
 //     never has more active attempts than its tier allows, and no accept takes its work
 //     above the tier's limit;
@@ -305,8 +307,28 @@ func (m *model) moved(name string, b, a *task.Task) {
 	case b.State == task.Running && in.Function == Admission && a.State != task.Running:
 		w.violate("%s: an admission ended the running task %s", name, a.ID)
 	}
+	m.inTime(name, b, a, claimed == 1)
 	if m.stopped[taskop.RowKey(a.Tenant, a.ID)] && a.State != b.State && claimed == 1 {
 		w.violate("%s: task %s was cancelled before it began", name, a.ID)
+	}
+}
+
+// slack is how far a decision on the time may lie behind its write where calls
+// are prompt.
+const slack = 50 * time.Millisecond
+
+// inTime: nothing begins that can no longer finish in time, and no retry comes
+// back before its time.
+func (m *model) inTime(name string, b, a *task.Task, claimed bool) {
+	w := m.w
+	if !w.opts.Strict || w.opts.Takes != nil {
+		return // a slow call may decide early and write late
+	}
+	if claimed && b.TooLate(w.now().Add(-slack).UnixMilli()) {
+		w.violate("%s: task %s began %d ms after it had to", name, a.ID, w.now().UnixMilli()-b.StartByMS)
+	}
+	if b.State == task.RetryWait && a.State.Live() && a.State != task.RetryWait && w.now().Add(slack).UnixMilli() < b.NotBeforeMS {
+		w.violate("%s: the retry of task %s came back %d ms early", name, a.ID, b.NotBeforeMS-w.now().UnixMilli())
 	}
 }
 

@@ -89,6 +89,13 @@ func killed(t *testing.T, cfg *policy.Config, m Mutant) (how string) {
 			return s.Name + ": " + res.Violations[0]
 		}
 	}
+	for _, c := range Cases() {
+		o := c.Options()
+		o.Config, o.Mutate = cfg, m.Apply
+		if res := Run(t, o, c.Script); len(res.Violations) > 0 {
+			return c.Name + ": " + res.Violations[0]
+		}
+	}
 	for seed := range uint64(*tries) {
 		o, shape := Draw(seed)
 		o.Config, o.Mutate = cfg, m.Apply

@@ -103,6 +103,14 @@ func more(attr string) func(*Sample, op.Item) bool {
 	}
 }
 
+// zero writes out the zero that a missing attribute stands for.
+func zero(attr string) func(*Sample, op.Item) bool {
+	return func(s *Sample, it op.Item) bool {
+		it[attr] = op.N(0)
+		return !s.Met.Has(attr)
+	}
+}
+
 func without(attr string) func(*Sample, op.Item) bool {
 	return func(_ *Sample, it op.Item) bool {
 		if !it.Has(attr) {
@@ -163,6 +171,13 @@ func Rules(cfg *policy.Config) []Rule {
 		{Writes: "lost_*.row", Why: "ended an attempt whose lease was renewed meanwhile", Change: to("lu", op.N(far))},
 		{Writes: "finish_retry.row finish_continue.row finish_fail.row finish_poison.row lost_retry.row lost_poison.row lost_fail.row",
 			Why: "went on although a cancel was requested", Change: to("cr", op.N(1))},
+		{Writes: "withdraw.row", Why: "withdrew the row of another submission", Change: to("nn", op.S("another"))},
+		{Writes: "withdraw.row", Why: "withdrew a task of which a second client was told", Change: to("td", op.N(1))},
+		{Writes: "cancel.row expire.row hand_over.row move_due.row park.row release.row",
+			Why: "changed a waiting task that was parked or unparked meanwhile", Change: func(s *Sample, it op.Item) bool {
+				it["rk"] = op.S("elsewhere")
+				return s.Met.Str("st") == string(task.Waiting)
+			}},
 		{Writes: "unpark.row", Why: "unparked what is not parked", Change: to("rk", op.S("R#elsewhere"))},
 
 		{Writes: "*.ledger", Why: "released more work than there is", Change: short("work")},
@@ -220,7 +235,7 @@ func finish(s *Sample, it op.Item, n int64) bool {
 	return true
 }
 
-const rowWrites = "cancel.row cancel_request.row claim.row due.row expire.row finish_*.row hand_over.row lost_*.row move_due.row " +
+const rowWrites = "cancel.row cancel_request.row claim.row keep.row due.row expire.row finish_*.row hand_over.row lost_*.row move_due.row " +
 	"park.row release.row renew.row unpark.row withdraw.row"
 
 // stateRules: no row is changed in another state than it was read in.
@@ -244,7 +259,7 @@ func laneRules() []Rule {
 		{Writes: "lane.enter_slot lane.enter_ready", Why: "took no notice of what entered since", Change: fresh(to("entered", op.N(far)))},
 		{Writes: "lane.enter_slot lane.enter_ready", Why: "took no notice of lowered slots or a pause", Change: fresh(more("cut"))},
 		{Writes: "lane.enter_slot lane.release_slot", Why: "gave a slot on an old count of other lanes' tasks", Change: func(s *Sample, it op.Item) bool {
-			return s.Write.Key == taskop.LaneKey("retry") && more("oq")(s, it)
+			return s.Write.Key == taskop.LaneKey("retry") && to("oq", op.N(far))(s, it)
 		}},
 		{Writes: "lane.enter_ready", Why: "let a task wait beside a free slot", Change: empty},
 		{Writes: "lane.enter_ready", Why: "refused to let a task wait for a slot", Holds: true, Change: func(_ *Sample, it op.Item) bool {
@@ -273,7 +288,17 @@ func laneRules() []Rule {
 		{Writes: "lane.recount", Why: "corrected a lane that has changed (work)", Change: more("work")},
 		{Writes: "lane.recount", Why: "corrected a lane that has changed (open)", Change: more("open")},
 		{Writes: "lane.recount publish", Why: "overruled a later run", Change: to("ep", op.N(far))},
-		{Writes: "lane.recount", Why: "refused a lane that was never corrected", Holds: true, Change: without("ep")},
+		{Writes: "lane.recount", Why: "refused a lane that was never corrected", Holds: true, Change: func(_ *Sample, it op.Item) bool {
+			delete(it, "ep")
+			return true
+		}},
+		{Writes: "lane.recount publish", Why: "refused what an earlier run has written", Holds: true, Change: to("ep", op.N(0))},
+		{Writes: "run.take", Why: "refused the lease of run 0", Holds: true, Change: zero("ep")},
+		{Writes: "lane.enter_slot", Why: "refused a lane that counts none of other lanes' tasks", Holds: true, Change: zero("oq")},
+		{Writes: "lane.end_run", Why: "gave a slot back although somebody waits and the worker was to look again", Change: func(s *Sample, it op.Item) bool {
+			it["ready"] = op.N(1)
+			return strings.Contains(say(s.Write.Cond), "ready")
+		}},
 		{Writes: "run.*", Why: "took no notice of a later run", Change: more("ep")},
 		{Writes: "run.renew run.end", Why: "changed the lease of another", Change: to("own", op.S("another"))},
 		{Writes: "run.take", Why: "took a lease that was renewed meanwhile", Change: more("til")},

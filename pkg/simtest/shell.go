@@ -64,7 +64,14 @@ func (s shell) Transact(ctx context.Context, tx op.Tx) error {
 	tx.Writes = writes
 	c.do = func() error { return s.in.w.table.Transact(ctx, tx) }
 	c.repeats = c.do
-	return s.in.send(ctx, c)
+	w := s.in.w
+	if w.opts.Watch == nil {
+		return s.in.send(ctx, c)
+	}
+	began, err := w.now(), error(&op.Unavailable{Name: tx.Name, Reason: op.Timeout, Err: errInjected})
+	defer func() { w.opts.Watch(tx, began, w.now(), err) }() // also when the instance dies meanwhile
+	err = s.in.send(ctx, c)
+	return err
 }
 
 func (s shell) Query(ctx context.Context, q op.Query) (page op.Page, err error) {

@@ -31,7 +31,12 @@ type Options struct {
 	// Mutate changes every write on its way to the table; for mutants.
 	Mutate func(op.Write) op.Write
 	// Saw is told of every applied write and the item it met.
-	Saw   func(op.Write, op.Item)
+	Saw func(op.Write, op.Item)
+	// Watch is told of every transaction as its caller saw it; it must be safe for
+	// concurrent use. A caller that died saw an unavailable store.
+	Watch func(tx op.Tx, began, ended time.Time, err error)
+	// Cold starts every invocation in an instance of its own, without memory.
+	Cold  bool
 	Trace bool
 	// Active is how long clients and faults may last; 0 is 2 minutes.
 	Active time.Duration

@@ -38,6 +38,7 @@ type Task struct {
 	NotBeforeMS  int64
 	DueMS        int64 // when it must be looked at again (may be early, never late)
 	Parked       bool  // waiting, but out of the ready order
+	Low          bool  // of low priority, in a lane that keeps slots for it
 	Tag          int64 // its start tag S in the fair order
 	ShiftMS      int64 // its priority's shift, added to Tag in the sort key
 	TagCost      int64 // amount / weight: what its tenant's finish tag moves by for an attempt

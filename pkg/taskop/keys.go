@@ -111,6 +111,15 @@ func duePartitionOf(id string) string { return DuePartition(shard(id, DueShards)
 // eligible tasks.
 func ReadyPartition(lane string) string { return "R#" + lane }
 
+// LowPartition is the ready index's partition of the tasks of low priority that wait in a
+// lane which keeps slots for them, so that their head is found whatever waits before it.
+func LowPartition(lane string) string { return "R#" + lane + "#low" }
+
+// WaitingPartitions are all partitions of a lane's waiting tasks.
+func WaitingPartitions(lane string) []string {
+	return []string{ReadyPartition(lane), LowPartition(lane), ParkedPartition(lane)}
+}
+
 // ParkedPartition is the ready index's partition of a lane's parked tasks,
 // ordered by tenant and then as they would stand in the ready order.
 func ParkedPartition(lane string) string { return "P#" + lane }

@@ -35,19 +35,36 @@ type Open struct {
 	AmountMS                  int64
 	Running                   bool
 	Origin                    string // the lane that admitted it, where that is another
+	Low                       bool   // see task.Task
 }
+
+const lowMark = "low"
 
 func (o Open) value() op.Value {
 	parts := []string{o.Class, o.Bucket, o.Tenant, strconv.FormatInt(o.SinceMS, 10), strconv.FormatInt(o.AmountMS, 10)}
-	if o.Origin != "" {
+	if o.Origin != "" || o.Low {
 		parts = append(parts, o.Origin)
+	}
+	if o.Low {
+		parts = append(parts, lowMark)
 	}
 	return op.S(strings.Join(parts, "|"))
 }
 
 // OpenOf is the entry of a task in the lane that holds it.
 func OpenOf(t *task.Task, sinceMS int64) Open {
-	return Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: sinceMS, AmountMS: t.AmountMS, Origin: origin(t.Lane, t.AtLane)}
+	return Open{ID: t.ID, Class: t.Class, Bucket: t.Bucket, Tenant: t.Tenant, SinceMS: sinceMS, AmountMS: t.AmountMS, Origin: origin(t.Lane, t.AtLane),
+		Low: t.Low && t.AtLane == t.Lane}
+}
+
+// LowHeld is how many slots tasks of low priority hold of those kept for them.
+func (l *Lane) LowHeld() (n int) {
+	for _, o := range l.Tasks {
+		if o.Low {
+			n++
+		}
+	}
+	return n
 }
 
 func origin(lane, atLane string) string {
@@ -89,14 +106,17 @@ func DecodeLane(name string, it op.Item) (Lane, error) {
 			}
 		}
 		parts := strings.Split(v.Str(), "|")
-		from := ""
+		from, low := "", false
+		if len(parts) == 7 && parts[6] == lowMark {
+			low, parts = true, parts[:6]
+		}
 		if len(parts) == 6 {
 			from, parts = parts[5], parts[:5]
 		}
 		if len(parts) != 5 {
 			return l, fmt.Errorf("taskop: lane %s: bad entry %s = %s", name, attr, v)
 		}
-		o := Open{ID: id, Class: parts[0], Bucket: parts[1], Tenant: parts[2], Running: running, Origin: from}
+		o := Open{ID: id, Class: parts[0], Bucket: parts[1], Tenant: parts[2], Running: running, Origin: from, Low: low}
 		var err1, err2 error
 		o.SinceMS, err1 = strconv.ParseInt(parts[3], 10, 64)
 		o.AmountMS, err2 = strconv.ParseInt(parts[4], 10, 64)

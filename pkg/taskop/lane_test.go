@@ -300,3 +300,12 @@ func FuzzDecodeLane(f *testing.F) {
 		}
 	})
 }
+
+// TestATaskThatTakesItsOwnSlotIsNotUncountedTwice: nothing in the item tells a
+// repeated hand-over to itself from the first, so engines must not repeat it.
+func TestATaskThatTakesItsOwnSlotIsNotUncountedTwice(t *testing.T) {
+	o := taskop.Open{ID: "o", AmountMS: 1, Running: true}
+	if !taskop.HandOverSlot(laneName, "o", o, false).Once {
+		t.Error("an engine may repeat it")
+	}
+}

@@ -65,6 +65,11 @@ func Readmit(t, again *task.Task, use LedgerUse) op.Tx {
 		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.SetN(aTag, again.Tag), op.SetN(aShift, again.ShiftMS), op.SetN(aTagCost, again.TagCost), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe),
 		op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(again.DueMS)),
 	}
+	if again.Low {
+		changes = append(changes, op.SetN(aLow, 1))
+	} else {
+		changes = append(changes, op.Remove(aLow))
+	}
 	if again.State == task.Waiting {
 		rk, rs := readyKeys(again)
 		changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs))

@@ -53,12 +53,14 @@ const (
 	aCheckpt  = "cp"
 	aError    = "er"
 	aHistory  = "hs"
-	aBody     = "v" // payload and result items
+	aTold     = "td" // a second client was told of the task
+	aBody     = "v"  // payload and result items
 	aAdmit    = "ad"
 	aSame     = "sf"
 	aQuarant  = "qa"
 	aDead     = "dd"
 	aDeadAt   = "da"
+	aLow      = "lw"
 )
 
 const (
@@ -118,6 +120,7 @@ func EncodeRow(t *task.Task) op.Item {
 	str(aProgress, t.Progress)
 	str(aCheckpt, t.Checkpoint)
 	flag(aLate, t.RunLate)
+	flag(aLow, t.Low)
 	flag(aProbe, t.Prediction.Probe)
 	flag(aCancel, t.CancelRequested)
 	flag(aKeyed, t.Keyed)
@@ -150,6 +153,9 @@ func readyKeys(t *task.Task) (rk, rs string) {
 	if t.Parked {
 		return ParkedPartition(t.AtLane), parkedSort(t.Tenant, rs)
 	}
+	if t.Low && t.AtLane == t.Lane {
+		return LowPartition(t.AtLane), rs
+	}
 	return ReadyPartition(t.AtLane), rs
 }
 
@@ -163,7 +169,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		Tenant: tenant, ID: id,
 		State: task.State(it.Str(aState)), Gen: it.Int(aGen), Class: it.Str(aClass), Bucket: it.Str(aBucket),
 		Lane: it.Str(aLane), AtLane: it.Str(aAtLane), Priority: it.Str(aPriority), AmountMS: it.Int(aAmount),
-		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate),
+		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate), Low: it.Has(aLow),
 		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished),
 		AdmittedMS: it.Int(aAdmit), Same: it.Int(aSame), QuarantinedMS: it.Int(aQuarant), Dead: it.Int(aDead), DeadMS: it.Int(aDeadAt),
 		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),

@@ -32,13 +32,19 @@ func Accept(t *task.Task, use LedgerUse) op.Tx {
 func Withdraw(t *task.Task) op.Tx {
 	writes := []op.Write{
 		{Name: "withdraw.row", Key: RowKey(t.Tenant, t.ID), Action: op.Delete,
-			Cond: op.All{op.Is(aState, op.S(string(task.Queued))), op.Is(aGen, op.N(t.Gen)), op.Is(aNonce, op.S(t.Nonce))}},
+			Cond: op.All{op.Is(aState, op.S(string(task.Queued))), op.Is(aGen, op.N(t.Gen)), op.Is(aNonce, op.S(t.Nonce)), op.Missing{Attr: aTold}}},
 		refund(moveLedger("withdraw.ledger", t.Tenant, -1, 0, t.AmountMS), t.Lane, -t.TagCost),
 	}
 	if len(t.Payload) > InlineMax || t.PayloadBeside {
 		writes = append(writes, op.Write{Name: "withdraw.payload", Key: PayloadKey(t.Tenant, t.ID), Action: op.Delete})
 	}
 	return op.Tx{Name: "withdraw", Writes: writes}
+}
+
+// KeepRow marks a queued task of which another client is about to be told: its
+// submission can no longer be withdrawn.
+func KeepRow(t *task.Task) op.Write {
+	return rowUpdate("keep.row", t, nil, op.SetN(aTold, 1))
 }
 
 // rowUpdate changes a row from the state and generation it was read with. A

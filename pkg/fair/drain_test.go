@@ -1,0 +1,55 @@
+package fair_test
+
+import (
+	"testing"
+
+	"github.com/lanekeeper/lanekeeper/pkg/fair"
+)
+
+// TestDrainSeesOvertaking: ten slots, of whose work a fifth goes to tasks that come later
+// and stand before the backlog.
+func TestDrainSeesOvertaking(t *testing.T) {
+	var d fair.Drain
+	var got int64
+	for s := range int64(120) {
+		var entries []fair.Entry
+		for i := s * 8; i < 2000; i++ { // 8 of 10 that begin in a second are of the backlog
+			entries = append(entries, fair.Entry{Key: i * 100, AmountMS: 1000})
+		}
+		for i := range s { // what comes after it does not count, nor what is parked
+			entries = append(entries, fair.Entry{Key: 1_000_000 + i, AmountMS: 9000}, fair.Entry{Key: 5, AmountMS: 5000, Parked: "x"})
+		}
+		if got = d.Observe(entries, 10, true, s*1000); s < 4 && got != 0 {
+			t.Fatalf("after %d s it says %d", s, got)
+		}
+	}
+	if got < 1230 || got > 1270 {
+		t.Errorf("stretch %d, want 1250", got)
+	}
+	again := fair.DrainOf(got, 10)
+	if first := again.Observe(nil, 10, false, 0); first < got-1 || first > got+1 {
+		t.Errorf("taken over: %d of %d", first, got)
+	}
+}
+
+func TestDrainBounds(t *testing.T) {
+	backlog := func(n int64) (e []fair.Entry) {
+		for i := range n {
+			e = append(e, fair.Entry{Key: i, AmountMS: 1000})
+		}
+		return e
+	}
+	var all, none, idle fair.Drain
+	var a, b, c int64
+	for s := range int64(60) {
+		a = all.Observe(backlog(1000-s*16), 10, true, s*1000) // cancels: faster than can be
+		b = none.Observe(backlog(1000), 10, true, s*1000)     // nothing is drained
+		c = idle.Observe(backlog(1000), 10, false, s*1000)    // slots are free: says nothing
+	}
+	if a != 1000 || b != fair.MaxStretch || c != 0 {
+		t.Errorf("%d, %d, %d", a, b, c)
+	}
+	if z := fair.DrainOf(0, 10); z != (fair.Drain{}) {
+		t.Error("nothing known is nothing known")
+	}
+}

@@ -1,0 +1,89 @@
+package simtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serviceMutant is a check of a service that is taken out of its source.
+type serviceMutant struct{ file, old, with, why string }
+
+// serviceMutants are the checks on which promises rest that no condition of a
+// write repeats.
+var serviceMutants = []serviceMutant{
+	{"execute/execute.go", " || t.AtLane != lane {", " {", "a message of another lane is claimed"},
+	{"execute/execute.go", "if t.TooLate(s.Clock().UnixMilli()) {", "if false {", "a message starts what cannot finish in time"},
+	{"execute/execute.go", "now.LeaseToken == l.Token && now.State == task.Running", "now.State == task.Running", "another's claim is taken for one's own"},
+	{"execute/attempt.go", "if errors.Is(out.cause, worker.ErrLeaseLost) {", "if true {", "an attempt's end is not written"},
+	{"execute/finish.go", "const goOnTries = 4", "const goOnTries = 1", "a continued task waits uncounted"},
+	{"execute/next.go", "if _, ok := s.writeLane(ctx, taskop.AdoptOpen(lane.Name, s.open(next.Task)), lane.Name); ok {",
+		"if s.writeLane(ctx, taskop.AdoptOpen(lane.Name, s.open(next.Task)), lane.Name); true {", "a hand-over is uncounted twice"},
+	{"execute/next.go", "case ok && next.ID != ended.ID:", "case ok:", "a task that goes on loses its slot"},
+	{"aggregate/check.go", " && !r.doubt[l.Name] {", " {", "an item that counts too little is believed"},
+	{"aggregate/check.go", "case o.Running && ended(t, r.Clock().UnixMilli()) < settleMS:", "case false:", "a slot that is being handed over is given away"},
+	{"aggregate/check.go", "if nowMS-o.SinceMS >= settleMS {", "if true {", "an entry is held against its row at once"},
+	{"aggregate/due.go", "if t.State != task.Running && t.TooLate(nowMS) {", "if false {", "nothing expires"},
+	{"aggregate/due.go", "if t.NotBeforeMS > nowMS {", "if false {", "retries come early"},
+	{"intake/submit.go", "if t.RequestHash != a.p.RequestHash {", "if false {", "another request gets the task of the key"},
+	{"intake/submit.go", "if t, err = a.keep(ctx, t); err != nil {", "if err != nil {", "a twin is told of a task that is withdrawn"},
+}
+
+// TestServiceMutants takes one check out of the services at a time; the
+// directed cases or histories must notice. Without -mutants it only makes sure that
+// the checks are still where they were.
+func TestServiceMutants(t *testing.T) {
+	dead, tried := 0, 0
+	for _, m := range serviceMutants {
+		path, err := filepath.Abs(filepath.Join("..", filepath.FromSlash(m.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), m.old); n != 1 {
+			t.Errorf("%s: found %d times: %s", m.file, n, m.old)
+			continue
+		}
+		if !*mutantsFlag || !strings.Contains(m.why, *mutantFlag) {
+			continue
+		}
+		tried++
+		if out, noticed := withSource(t, path, strings.Replace(string(source), m.old, m.with, 1)); noticed {
+			dead++
+		} else {
+			t.Errorf("survivor: %s: %s\n%s", m.file, m.why, out)
+		}
+	}
+	if *mutantsFlag {
+		fmt.Printf("mutants of services: %d of %d killed\n", dead, tried)
+	}
+}
+
+// withSource runs cases and some histories with a file replaced, and says
+// whether they failed.
+func withSource(t *testing.T, path, text string) (out string, failed bool) {
+	dir := t.TempDir()
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{changed: []byte(text), overlay: list} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary := filepath.Join(dir, "simtest")
+	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", path, err, out)
+	}
+	b, err := exec.Command(binary, "-test.run", "^(TestCases|TestHistories)$", "-seeds", "400").CombinedOutput()
+	return string(b), err != nil
+}
