@@ -114,7 +114,7 @@ MINUTES ?= 10
 SIM      = @GO=$(GO) pkg/simtest/sim.sh
 
 crash: ## crash before and after every outside call of the simulated scenarios
-	$(SIM) -run '^TestCrashEnumeration$$' $(ARGS)
+	$(SIM) -run '^TestCrashEnumeration$$' -every 1 $(ARGS)
 
 histories: ## run SEEDS random histories with all faults on (from FIRST; one with its trace: ARGS=-seed=N)
 	$(SIM) -run '^TestHistories$$' -seeds $(SEEDS) -first $(FIRST) $(ARGS)
@@ -128,3 +128,7 @@ soak: ## go on with new random histories for MINUTES
 .PHONY: fair
 fair: ## play loads with and without the fair order on a virtual clock (ARGS=-quick)
 	$(GO) run ./cmd/fair $(ARGS)
+
+.PHONY: cost
+cost: ## print what tasks, lanes and metrics cost on AWS (ARGS='-o docs/cost.md' writes it down)
+	@$(GO) run ./cmd/cost $(ARGS)

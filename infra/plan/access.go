@@ -23,7 +23,7 @@ func arn(service, rest string) string {
 	return "arn:${AWS::Partition}:" + service + ":${AWS::Region}:${AWS::AccountId}:" + rest
 }
 
-// QueueARN, FunctionARN and TableARN are those of names in the deployment's own account and region.
+// QueueARN is that of a queue's name, in the deployment's own account and region, as the others are.
 func QueueARN(name string) string { return arn("sqs", name) }
 
 // FunctionARN is that of a function's name.

@@ -67,7 +67,7 @@ func line(m Metric, label string) any {
 
 // search is an expression that finds series whose dimensions are not all known now.
 func search(namespace string, dims string, metric, stat, label string) any {
-	return []any{map[string]any{"expression": fmt.Sprintf(`SEARCH('{"%s",%s} MetricName="%s"', '%s', %d)`, namespace, dims, metric, stat, minute), "label": label}}
+	return []any{map[string]any{"expression": fmt.Sprintf(`SEARCH('{%q,%s} MetricName=%q', '%s', %d)`, namespace, dims, metric, stat, minute), "label": label}}
 }
 
 func dashboard(p *Plan) string {

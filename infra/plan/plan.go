@@ -103,7 +103,10 @@ func New(e *environment.Environment, c *policy.Config, o Options) (*Plan, error)
 	}
 	p.Alarms = alarms(p)
 	p.Dashboard = dashboard(p)
-	return p, p.check()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func (p *Plan) function(key, pkg, about string, timeoutS, memoryMB int) Function {

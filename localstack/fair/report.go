@@ -47,7 +47,10 @@ func (r *Report) Play(t *testing.T, short bool) {
 	r.Sharding(t)
 	r.Flood(t)
 	r.Units(t)
-	if !short {
+	if short {
+		r.Order(t, 50, 10)
+	} else {
+		r.Order(t, 1000, 20)
 		r.Hog(t)
 		r.Weights(t)
 		r.Low(t)

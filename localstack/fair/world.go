@@ -64,13 +64,15 @@ type world struct {
 	wru      float64
 	// When a task was last cancelled, and when the world ended.
 	lastCancel, sinceEnd int64
+	orders               keyOrder
+	idleMS               int64 // the longest that a slot was idle while work was ready
 }
 
 // newWorld starts one. It must run in a bubble of testing/synctest.
 func newWorld(cfg *policy.Config, seed uint64, off without) *world {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	w := &world{cfg: cfg, off: off, start: clock.System(), rng: rand.New(rand.NewPCG(seed, 7)), lanes: map[string]chan struct{}{},
-		running: map[string]*span{}, waiting: map[string]int{}, pending: map[string]*span{}}
+		running: map[string]*span{}, waiting: map[string]int{}, pending: map[string]*span{}, orders: keyOrder{live: map[string]map[string]int64{}}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.table = memtable.New(memtable.Options{Now: func() int64 { return clock.System().UnixNano() },
 		LagNS: func() int64 { return w.int64N(int64(20 * time.Millisecond)) }, Wrote: w.wrote})
@@ -183,6 +185,9 @@ func (w *world) wrote(a memtable.Applied) {
 		times = 2
 	}
 	for _, e := range a.Effects {
+		if dbg != nil && W0(w) {
+			dbg(a.Name, e)
+		}
 		w.wru += times*units(max(size(e.Write.Key, e.Before), size(e.Write.Key, e.After))) + indexUnits(e)
 		if !strings.HasPrefix(e.Write.Key.PK, "T#") {
 			continue
@@ -202,6 +207,15 @@ func (w *world) moved(e memtable.Effect) {
 		return // removed
 	}
 	now := w.sinceMS()
+	if t.OrderingKey != "" {
+		w.orders.moved(t)
+		if to == task.Quarantined && t.AdmittedMS == 0 {
+			w.takeUp(t)
+		}
+		if from == task.Quarantined && to.Live() {
+			w.orders.replayed++
+		}
+	}
 	switch {
 	case from == task.None:
 		w.waiting[t.Tenant]++
@@ -375,3 +389,8 @@ func (w *world) cancel(tenant, id string) {
 	w.lastCancel = w.sinceMS()
 	w.mu.Unlock()
 }
+
+var dbg func(string, memtable.Effect)
+var dbg2 func(int64)
+
+func W0(w *world) bool { return w.accepted > 0 }

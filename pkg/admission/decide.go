@@ -26,7 +26,7 @@ func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	p95, margin, deadline := max(req.P95MS, 0), max(req.MarginMS, 0), max(req.DeadlineMS, 0)
 	ahead := max(lane.WorkMS, 0) - min(max(lane.BehindMS, 0), max(lane.WorkMS, 0))
 	laneWait := wait.Level(lane.Free, stretched(ahead, lane.Stretch))
-	tenantWait := wait.Level(tenant.Free, tenant.WorkMS)
+	tenantWait := max(wait.Level(tenant.Free, tenant.WorkMS), tenant.ChainMS)
 	need := satAdd(p95, margin)
 	s := situation{
 		amount: amount,

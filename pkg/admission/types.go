@@ -69,6 +69,8 @@ type TenantView struct {
 	DayLimitMS int64 // 0 = no daily limit
 	DayResetMS int64 // until the next UTC day
 
+	ChainMS int64 // work of the tenant's tasks that must end before this one begins: it is done one after another
+
 	RateWaitMS int64 // > 0: the rate limit says to come back in so long; see GCRA
 }
 

@@ -217,7 +217,7 @@ func (r *run) repairLedger(ctx context.Context, tenant string, l taskop.Ledger) 
 			bad = n.add(row.Key, row.Item)
 			return bad == nil
 		})
-		if err = errors.Join(err, bad); err != nil {
+		if err := errors.Join(err, bad); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lanekeeper/lanekeeper/pkg/chain"
 	"github.com/lanekeeper/lanekeeper/pkg/execute"
 	"github.com/lanekeeper/lanekeeper/pkg/failure"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
@@ -30,6 +31,7 @@ const (
 // task has a due time at all, which every live task has.
 func (r *run) visitDue(ctx context.Context, lanes map[string]*taskop.Lane) (live bool, err error) {
 	nowMS := r.Clock().UnixMilli()
+	clear(r.looked)
 	var mu sync.Mutex
 	var errs []error
 	var due []op.Key
@@ -117,11 +119,33 @@ func (r *run) visit(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 			return r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+haltedRetryMS))
 		}
 		return r.retryDue(ctx, t, lanes)
+	case task.Waiting:
+		if t.Held {
+			return r.visitHeld(ctx, t)
+		}
+		fallthrough
 	default: // waiting, in the order or parked: it is the lane's turn, not ours
 		r.doubt[t.AtLane] = true // which has passed it over for long: does it count it?
 		pause := max(r.Config.Tasks.ResendAfter.MS(), nowMS-t.Since())
 		return r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+pause))
 	}
+}
+
+// visitHeld looks whether it is the turn of a task that waits for others of its
+// ordering key, and nobody has said so.
+func (r *run) visitHeld(ctx context.Context, t *task.Task) error {
+	r.doubt[t.AtLane] = true
+	nowMS := r.Clock().UnixMilli()
+	pause := max(r.Config.Tasks.ResendAfter.MS(), nowMS-t.Since())
+	if err := r.moveDue(ctx, t, r.notAfterStartBy(t, nowMS+pause)); err != nil {
+		return err
+	}
+	key := taskop.ChainKey(t.Tenant, t.OrderingKey)
+	if r.looked[key] {
+		return nil // once a tick is enough for all of a key
+	}
+	r.looked[key] = true
+	return chain.Ended(ctx, r.Table, t)
 }
 
 // notAfterStartBy is a due time that does not miss the moment at which the task
@@ -145,7 +169,7 @@ func (r *run) expire(ctx context.Context, t *task.Task, lanes map[string]*taskop
 		return err
 	}
 	r.Tally.Count(now, t.Lane, "miss.start", 1)
-	return r.leave(ctx, t, lanes)
+	return errors.Join(r.leave(ctx, t, lanes), chain.Ended(ctx, r.Table, t))
 }
 
 // leave takes a closed task out of its lane's counts.
@@ -227,10 +251,11 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	slog.WarnContext(ctx, "a worker was lost", "task", t.ID, "lane", t.AtLane, "class", t.Class, "attempt", t.Attempt)
 	r.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: task.OutcomeLost, ServiceMS: nowMS - t.AttemptMS,
 		Retried: end.Event == task.Retry, Quarantined: end.Event == task.Poison, Signature: lostSignature(&after)})
+	var laneErr error
 	if l := lanes[t.AtLane]; l != nil {
-		return r.writeLane(ctx, taskop.EndRun(l.Name, t.ID, false), l)
+		laneErr = r.writeLane(ctx, taskop.EndRun(l.Name, t.ID, false), l)
 	}
-	return nil
+	return errors.Join(laneErr, chain.Ended(ctx, r.Table, t))
 }
 
 // retryTag is a retry's place in the retry lane: by priority, then by time.

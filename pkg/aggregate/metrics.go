@@ -247,5 +247,6 @@ func decodeReported(body []byte) (reported, error) {
 	if err != nil {
 		return s, fmt.Errorf("what was last reported: %w", err)
 	}
-	return s, json.Unmarshal(text, &s)
+	err = json.Unmarshal(text, &s)
+	return s, err
 }

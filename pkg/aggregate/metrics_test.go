@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/policy/policyfile"
 	"github.com/lanekeeper/lanekeeper/pkg/simtest/memtable"
@@ -205,5 +206,41 @@ func TestRiseOfCounters(t *testing.T) {
 	}
 	if got = rise(next, map[string]map[string]int64{"lane#a": {"x": 2}}); got["lane"]["a"]["x"] != 2 {
 		t.Errorf("an item that was removed has risen by %v", got)
+	}
+}
+
+// behind shows an older version of what was last reported.
+type behind struct {
+	*memtable.Table
+	item op.Item
+}
+
+func (b behind) Get(ctx context.Context, key op.Key, consistent bool) (op.Item, error) {
+	if key == taskop.MetricsKey() {
+		return b.item, nil
+	}
+	return b.Table.Get(ctx, key, consistent)
+}
+
+// TestMetricsOfTwoRunsAtOnce: both read what was last reported before either
+// reports; one of them does.
+func TestMetricsOfTwoRunsAtOnce(t *testing.T) {
+	r := newReporter(t)
+	ctx := context.Background()
+	for round := range 2 { // the first report, and a later one
+		before, err := r.table.Get(ctx, taskop.MetricsKey(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.start(5)
+		late := r.run()
+		late.Table = behind{r.table, before}
+		if m := r.tick(r.run()); m == nil {
+			t.Fatalf("round %d: nobody reported", round)
+		}
+		if m := r.tick(late); m != nil {
+			t.Errorf("round %d: reported twice", round)
+		}
+		r.now = r.now.Add(time.Minute)
 	}
 }

@@ -203,9 +203,9 @@ func (r *run) unpark(ctx context.Context, l *taskop.Lane) error {
 			from, wrapped = "", true
 			continue
 		}
-		if class, halted := taskop.HaltedClass(head.Tenant); halted && l.Halts(class) {
+		if class, halted := taskop.HaltedClass(head.Tenant); halted && l.Halts(class) || head.Tenant == taskop.HeldOwner() {
 			_, from = taskop.ParkedRange(head.Tenant)
-			continue // the circuit's to release
+			continue // the circuit's to release, or their ordering key's
 		}
 		n, err := r.unparkTenant(ctx, l, head.Tenant, left)
 		if err != nil {

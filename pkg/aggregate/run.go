@@ -99,7 +99,7 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 
 // newRun is a run that remembers nothing yet.
 func (s *Service) newRun(lease taskop.Run) *run {
-	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, drains: map[string]*fair.Drain{}}
+	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, drains: map[string]*fair.Drain{}, looked: map[op.Key]bool{}}
 }
 
 // take takes the lease, or returns the one that another owner holds.
@@ -154,6 +154,7 @@ type run struct {
 	refused    map[string]bool // replay and task: refused for good
 	snapped    map[string]time.Time
 	drains     map[string]*fair.Drain // per lane
+	looked     map[op.Key]bool        // chains of ordering keys, in this tick
 }
 
 func (r *run) loop(ctx context.Context, rep *Report) string {

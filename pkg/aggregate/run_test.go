@@ -3,6 +3,7 @@ package aggregate_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,9 +74,9 @@ func TestADeadRunIsReplacedWhenItsLeaseRunsOut(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.submit("alpha", "")
 		frozen, thaw := b.Aggregate(), make(chan struct{})
-		freeze := false
+		var freeze atomic.Bool
 		frozen.Clock = func() time.Time {
-			if freeze {
+			if freeze.Load() {
 				<-thaw
 			}
 			return time.Now()
@@ -86,7 +87,7 @@ func TestADeadRunIsReplacedWhenItsLeaseRunsOut(t *testing.T) {
 			first <- rep
 		}()
 		time.Sleep(2500 * time.Millisecond)
-		freeze = true
+		freeze.Store(true)
 		synctest.Wait()
 		began := time.Now()
 		ctx, stop := context.WithCancel(t.Context())
@@ -100,7 +101,7 @@ func TestADeadRunIsReplacedWhenItsLeaseRunsOut(t *testing.T) {
 		if held := taskop.DecodeRun(item); err != nil || held.Epoch != 2 || held.UntilMS < time.Now().UnixMilli() {
 			t.Errorf("%v after the freeze the lease is %+v, %v", time.Since(began), held, err)
 		}
-		freeze = false
+		freeze.Store(false)
 		close(thaw)
 		if rep := <-first; rep.EndedBy != "lost" || rep.Epoch != 1 {
 			t.Errorf("the frozen one: %+v", rep)

@@ -33,7 +33,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("what protects is on unless said otherwise: %+v", e)
 	}
 	dir := filepath.Dir(path)
-	if e.ConfigPath() != filepath.Join(dir, "queue.yaml") || e.WorkerBinary("light") != filepath.Join(dir, "bin/mine") || e.WorkerBinary("heavy") != "/opt/big" {
+	if e.ConfigPath() != filepath.Join(dir, "queue.yaml") || e.WorkerBinary("light") != filepath.Join(dir, "bin", "mine") || e.WorkerBinary("heavy") != "/opt/big" {
 		t.Errorf("paths %s, %s, %s", e.ConfigPath(), e.WorkerBinary("light"), e.WorkerBinary("heavy"))
 	}
 }

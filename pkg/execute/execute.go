@@ -194,6 +194,7 @@ func (s *Service) expire(ctx context.Context, t *task.Task) error {
 		w = taskop.LeaveWaiting(t.AtLane, t.ID, t.AmountMS, t.Parked)
 	}
 	s.writeLane(ctx, w, t.AtLane)
+	s.passOn(ctx, t, task.Expired)
 	return nil
 }
 

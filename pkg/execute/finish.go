@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lanekeeper/lanekeeper/pkg/chain"
 	"github.com/lanekeeper/lanekeeper/pkg/failure"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/retry"
@@ -144,7 +145,21 @@ func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.T
 		return nil
 	}
 	s.ended(t, v)
+	s.passOn(ctx, t, task.Must(task.Running, v.end.Event).To)
 	return s.handOver(ctx, t)
+}
+
+// passOn lets the next task of an ended one's ordering key come up. If that fails, a visit
+// to the next one finds it out.
+func (s *Service) passOn(ctx context.Context, t *task.Task, to task.State) {
+	if t.OrderingKey == "" || to.Live() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := chain.Ended(ctx, s.Table, t); err != nil {
+		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", "task", t.ID, "error", err)
+	}
 }
 
 // goOnTries is how often the lane is told of a task that goes on while the store

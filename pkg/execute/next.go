@@ -117,16 +117,20 @@ func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task,
 		}
 		met, ok = s.writeLane(ctx, swap, lane.Name)
 	}
-	switch {
-	case ok:
-	case met.Has(taskop.QueuedEntry(next.ID)):
+	begun := false
+	if !ok && met.Has(taskop.QueuedEntry(next.ID)) {
 		// A release of it, or an earlier try of its submission, stopped half-way: it has
 		// a slot of its own; or it goes on itself, and the lane was never told that it ran.
-		_, ok := s.writeLane(ctx, taskop.BeginRun(lane.Name, s.open(next.Task)), lane.Name)
-		switch {
-		case ok && next.ID != ended.ID:
+		if _, begun = s.writeLane(ctx, taskop.BeginRun(lane.Name, s.open(next.Task)), lane.Name); !begun {
+			met, ok = s.writeLane(ctx, swap, lane.Name) // that release has just been taken back
+		}
+	}
+	switch {
+	case ok:
+	case begun:
+		if next.ID != ended.ID {
 			s.writeLane(ctx, taskop.EndRun(lane.Name, ended.ID, false), lane.Name)
-		case ok:
+		} else {
 			s.writeLane(ctx, taskop.LeaveReady(lane.Name, next.AmountMS, next.parked), lane.Name)
 		}
 	default:

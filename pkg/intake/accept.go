@@ -53,6 +53,10 @@ func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Deci
 			}
 			return out, err
 		}
+		if _, moved := ce.On(len(tx.Writes) - 2); moved && a.p.OrderingKey != "" {
+			a.giveBack(ctx, h)
+			return Accepted{}, errChainMoved
+		}
 		item, failed := ce.On(taskop.OnLedger)
 		if !failed {
 			a.giveBack(ctx, h)
@@ -125,6 +129,9 @@ func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *ta
 		Tag: start(p, v), ShiftMS: fair.Shift(policy.PriorityRank(p.priorityName)), TagCost: fair.Cost(h.entry.AmountMS, p.tier.Weight),
 	}
 	resend := a.Config.Tasks.ResendAfter.MS()
+	if p.OrderingKey != "" {
+		t.Seq, t.Held, t.Parked = p.chain.Last+1, h.held, h.held
+	}
 	if h.queued {
 		t.State = task.Queued
 		t.DueMS = now.UnixMilli() + resend
@@ -176,6 +183,7 @@ func (a *attempt) send(ctx context.Context, t *task.Task, h hold) (Accepted, err
 		return Accepted{}, fmt.Errorf("intake: send: %w", err)
 	}
 	a.giveBack(ctx, h)
+	passOn(ctx, a.Table, t)
 	return Accepted{}, fmt.Errorf("intake: send: %w", err)
 }
 
@@ -187,7 +195,7 @@ func (a *attempt) giveBack(ctx context.Context, h hold) {
 	}
 	ctx, cancel := cleanup(ctx)
 	defer cancel()
-	w := taskop.LeaveReady(a.p.lane.Name, h.entry.AmountMS, false)
+	w := taskop.LeaveReady(a.p.lane.Name, h.entry.AmountMS, h.held)
 	if h.queued {
 		w = taskop.LeaveSlot(a.p.lane.Name, h.entry)
 	}

@@ -130,19 +130,24 @@ func (s *Service) prepareAgain(who Principal, t *task.Task) (*prepared, *Refusal
 	return p, nil
 }
 
-// tx is what accepts the row.
+// tx is what accepts the row. Where there is an ordering key, its last two writes are
+// the task's entering its chain.
 func (a *attempt) tx(t *task.Task, use taskop.LedgerUse) op.Tx {
+	tx := taskop.Accept(t, use)
 	if a.again != nil {
-		return taskop.Readmit(a.again, t, use)
+		tx = taskop.Readmit(a.again, t, use)
 	}
-	return taskop.Accept(t, use)
+	if t.OrderingKey != "" {
+		tx.Writes = append(tx.Writes, taskop.Join(t, a.p.chain)...)
+	}
+	return tx
 }
 
 // readmitted is the quarantined task with what this admission decided.
 func (a *attempt) readmitted(decided *task.Task) *task.Task {
 	t := taskop.Readmitted(a.again)
 	t.State, t.Bucket, t.Lane, t.AtLane, t.AmountMS, t.Nonce = decided.State, decided.Bucket, decided.Lane, decided.AtLane, decided.AmountMS, decided.Nonce
-	t.Low = decided.Low
+	t.Low, t.Parked, t.Held, t.Seq = decided.Low, decided.Parked, decided.Held, decided.Seq
 	t.Tag, t.ShiftMS, t.TagCost = decided.Tag, decided.ShiftMS, decided.TagCost
 	t.AdmittedMS, t.DeadlineMS, t.StartByMS, t.DueMS, t.Prediction = decided.SubmittedMS, decided.DeadlineMS, decided.StartByMS, decided.DueMS, decided.Prediction
 	return t

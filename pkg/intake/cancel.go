@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/lanekeeper/lanekeeper/events"
+	"github.com/lanekeeper/lanekeeper/pkg/chain"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
@@ -45,6 +46,7 @@ func (s *Service) Cancel(ctx context.Context, who Principal, id string) (t *task
 			now := s.Clock()
 			if err = s.Table.Transact(ctx, taskop.Close(t, task.Cancel, now.UnixMilli())); err == nil {
 				Leave(ctx, s.Table, t)
+				passOn(ctx, s.Table, t)
 				s.forget(t.Tenant, t.AtLane)
 				t.State, t.FinishedMS, t.CancelRequested = task.Cancelled, now.UnixMilli(), true
 			}
@@ -57,6 +59,16 @@ func (s *Service) Cancel(ctx context.Context, who Principal, id string) (t *task
 		}
 	}
 	return nil, false, Unavailable(ctx, "cancelling a task", &op.Unavailable{Name: "cancel", Reason: op.Conflict, Err: errCrowded})
+}
+
+// passOn lets the next task of a closed one's ordering key come up. If that fails, a
+// visit to the next one finds it out.
+func passOn(ctx context.Context, table op.Table, t *task.Task) {
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	if err := chain.Ended(ctx, table, t); err != nil {
+		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", "task", t.ID, "error", err)
+	}
 }
 
 // Leave takes a task that was waiting or queued out of its lane's counts, after

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,5 +205,58 @@ func TestAnInternalErrorNeverReachesAClient(t *testing.T) {
 	_, err := r.Intake().Submit(t.Context(), r.Who("alpha"), submission(t, r, "", hour))
 	if got := refusalOf(t, err); got.Detail != refusalOf(t, intake.Unavailable(t.Context(), "testing", &op.Unavailable{Name: "secret"})).Detail {
 		t.Errorf("the client sees %q", got.Detail)
+	}
+}
+
+// TestAnAcceptanceThatCannotBeSentIsWithdrawn: nobody would run the task in
+// time. One failed send is made good at once.
+func TestAnAcceptanceThatCannotBeSentIsWithdrawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails int
+		fault rig.Fault
+		body  string
+		ok    bool
+	}{
+		"one send":                {1, rig.Broken, hour, true},
+		"both":                    {2, rig.Broken, hour, false},
+		"both, but they got away": {2, rig.Applied, hour, false},
+		"a large payload":         {2, rig.Broken, `{"class":"short","deadline_seconds":3600,"payload":"` + strings.Repeat("x", 1000) + `"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := setup(t)
+			r.Queue.Fail(func(n int) rig.Fault {
+				if n <= c.fails {
+					return c.fault
+				}
+				return rig.None
+			})
+			got, err := r.Intake().Submit(t.Context(), r.Who("alpha"), submission(t, r, "k", c.body))
+			if c.ok {
+				if err != nil || r.Queue.Len("standard") != 1 {
+					t.Errorf("%v, %d messages", err, r.Queue.Len("standard"))
+				}
+				return
+			}
+			if err == nil || refusalOf(t, err).Code != events.Unavailable {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if n := len(r.Tasks(t)); n != 0 {
+				t.Errorf("%d rows are left", n)
+			}
+			if l := r.Ledger(t, "alpha"); l.WorkMS != 0 {
+				t.Errorf("%d ms of work are left", l.WorkMS)
+			}
+			r.CheckQuiet(t)
+			r.Deliver(t.Context(), r.Execute(worker.New()), "standard", time.Minute)
+			if n := r.Queue.Len("standard"); n != 0 {
+				t.Errorf("%d messages of it come again", n)
+			}
+			r.Queue.Fail(nil)
+			if _, err := r.Intake().Submit(t.Context(), r.Who("alpha"), submission(t, r, "k", c.body)); err != nil {
+				t.Error(err)
+			}
+			r.CheckHoldings(t)
+			r.CheckLanes(t, true)
+		})
 	}
 }

@@ -26,6 +26,7 @@ type prepared struct {
 	class        *policy.Class
 	receivedMS   int64
 	id           string
+	chain        taskop.Chain // of the ordering key, as it was read
 }
 
 // residuals are how long the running attempts of a lane are expected to run on,
@@ -102,7 +103,7 @@ func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision
 		WorkMS: v.ledger.WorkMS, EnteredMS: v.ledger.EnteredMS, LimitMS: p.tier.MaxQueuedWork.MS(),
 		Free:      wait.Slots(nil, running, min(p.tier.MaxActive, s.allWorkers)),
 		DayWorkMS: v.ledger.DayWork(taskop.Day(nowMS)), DayLimitMS: p.tier.DailyWork.MS(), DayResetMS: taskop.DayEndMS(nowMS),
-		RateWaitMS: rateWait,
+		RateWaitMS: rateWait, ChainMS: p.chain.WorkMS,
 	}
 	req := admission.Request{
 		AmountMS: est.AmountMS(), P95MS: est.P95MS, MarginMS: p.lane.SafetyMargin.MS(),

@@ -47,6 +47,9 @@ func (s *Service) Quote(ctx context.Context, who Principal, sub Submission) (eve
 	if refusal != nil {
 		return events.Quote{}, refusal
 	}
+	if err := s.readChain(ctx, p); err != nil {
+		return events.Quote{}, Unavailable(ctx, "quoting", err)
+	}
 	v, err := s.look(ctx, p.lane.Name, who.Tenant, now, true)
 	if err != nil {
 		return events.Quote{}, Unavailable(ctx, "quoting", err)
@@ -81,6 +84,20 @@ const (
 )
 
 func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
+	for range maxRounds {
+		if err := a.readChain(ctx, a.p); err != nil {
+			return Accepted{}, err
+		}
+		out, err := a.once(ctx, now)
+		if !errors.Is(err, errChainMoved) {
+			return out, err
+		}
+	}
+	return Accepted{}, &op.Unavailable{Name: "accept", Reason: op.Conflict, Err: errChainMoved}
+}
+
+// once decides and accepts on the chain of the ordering key as it was read.
+func (a *attempt) once(ctx context.Context, now time.Time) (Accepted, error) {
 	v, err := a.look(ctx, a.p.lane.Name, a.p.who.Tenant, now, false)
 	if err != nil {
 		return Accepted{}, err
@@ -113,6 +130,7 @@ type hold struct {
 	entry   taskop.Open
 	entered int64 // of the lane, with ours
 	queued  bool
+	held    bool // behind others of its ordering key
 	shared  bool // the slot's entry was there already: a twin's, or of an earlier try of ours
 }
 
@@ -128,11 +146,15 @@ func (a *attempt) takeLane(ctx context.Context, v *view, d *admission.Decision) 
 		now := a.Clock()
 		h.entry.AmountMS, h.entry.SinceMS = d.EstimateMS, now.UnixMilli()
 		halted := v.lane.Halts(a.p.Class)
-		h.queued = v.lane.Open < v.lane.Slots && v.lane.Ready <= 0 && !halted
+		h.held = a.p.chain.Head != 0
+		h.queued = v.lane.Open < v.lane.Slots && v.lane.Ready <= 0 && !halted && !h.held
 		guard := &taskop.Guard{EnteredMaxMS: d.Guard.LaneEnteredMaxMS, Cut: v.lane.Cut}
 		w := taskop.EnterReady(a.p.lane.Name, h.entry.AmountMS, guard)
 		if halted {
 			w = taskop.EnterHalted(a.p.lane.Name, h.entry.AmountMS, guard)
+		}
+		if h.held {
+			w = taskop.EnterHeld(a.p.lane.Name, h.entry.AmountMS, guard)
 		}
 		if h.queued {
 			w = taskop.Advance(taskop.EnterSlot(a.p.lane.Name, h.entry, guard), v.lane.Virtual, start(a.p, v))
@@ -244,5 +266,17 @@ func (a *attempt) keep(ctx context.Context, t *task.Task) (*task.Task, error) {
 }
 
 var errWithdrawn = errors.New("intake: the submission under the same key was just withdrawn")
+
+// readChain reads whose turn it is in the chain of the submission's ordering key.
+func (s *Service) readChain(ctx context.Context, p *prepared) error {
+	if p.OrderingKey == "" {
+		return nil
+	}
+	item, err := s.Table.Get(ctx, taskop.ChainKey(p.who.Tenant, p.OrderingKey), true)
+	p.chain = taskop.DecodeChain(item)
+	return err
+}
+
+var errChainMoved = errors.New("intake: the ordering key's chain kept changing")
 
 var errCrowded = errors.New("intake: the ledger kept changing")

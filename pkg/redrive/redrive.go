@@ -19,6 +19,7 @@ import (
 
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
+	"github.com/lanekeeper/lanekeeper/pkg/chain"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/retry"
@@ -125,7 +126,7 @@ func (s *Service) dead(ctx context.Context, t *task.Task) error {
 	if _, err := s.Table.Write(ctx, taskop.LeaveSlot(t.AtLane, taskop.OpenOf(t, 0))); err != nil && op.FailedCond(err) == nil {
 		slog.WarnContext(ctx, "a lane's counts are too high until repaired", "lane", t.AtLane, "task", t.ID, "error", err)
 	}
-	return nil
+	return chain.Ended(ctx, s.Table, t)
 }
 
 // park keeps a body that nobody can act on, once.

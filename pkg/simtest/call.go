@@ -34,6 +34,7 @@ type Call struct {
 	repeats   func() error // the same without an answer, if it may arrive twice
 	done      chan struct{}
 	err       error
+	came      time.Time
 	abandoned bool // the caller's context ended
 	answered  bool
 }
@@ -117,7 +118,7 @@ func (w *World) admit(c *Call) {
 		_ = c.do()
 		return
 	}
-	w.open[c] = true
+	w.open[c], c.came = true, w.now()
 	d := w.between(200*time.Microsecond, 10*time.Millisecond)
 	if w.hit(w.faults.Slow) {
 		d = w.between(100*time.Millisecond, w.faults.SlowMost)

@@ -2,9 +2,11 @@ package simtest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 )
 
@@ -15,7 +17,9 @@ type Case struct {
 	Script func(w *World)
 	Fates  []CallFate
 	Takes  func(*Call) time.Duration
-	Loose  bool // the script tampers with a lane: not held strictly
+	Loose  bool               // the script tampers with a lane: not held strictly
+	Tight  bool               // no more open tasks than slots
+	Want   map[task.State]int // how its tasks must end; nil: any way
 }
 
 // CallFate is the fate of the n-th call (from 1) of an operation.
@@ -28,7 +32,7 @@ type CallFate struct {
 // Options are those of the case's run.
 func (c Case) Options() Options {
 	seen := map[string]int{}
-	return Options{Seed: 1, Strict: !c.Loose, Takes: c.Takes, Plan: func(call *Call) Fate {
+	return Options{Seed: 1, Strict: !c.Loose, Tight: c.Tight, Takes: c.Takes, Plan: func(call *Call) Fate {
 		seen[call.Name]++
 		for _, f := range c.Fates {
 			if f.Call == call.Name && f.N == seen[call.Name] {
@@ -37,6 +41,20 @@ func (c Case) Options() Options {
 		}
 		return Fine
 	}}
+}
+
+// Broken says what of a result is not as the case wants it.
+func (c Case) Broken(res Result) []string {
+	out := res.Violations
+	for state, n := range c.Want {
+		if res.Ends[state] != n {
+			out = append(out, fmt.Sprintf("%d tasks are %s, want %d", res.Ends[state], state, n))
+		}
+	}
+	if res.Accepted == 0 && res.Unavailable == 0 {
+		out = append(out, "nothing was submitted")
+	}
+	return out
 }
 
 // tamper changes a lane item at a time.
@@ -50,6 +68,54 @@ func tamper(w *World, at time.Duration, lane string, changes ...op.Change) {
 // Cases lists the directed runs.
 func Cases() []Case {
 	return []Case{
+		{
+			Name: "work without faults does not end as it should",
+			Script: alone(time.Second, func(c *Client) {
+				for i, do := range []string{"ok", "continue", "fail", "permanent", "panic"} {
+					wk := work{Do: do, MS: 10, N: 1}
+					if do == "permanent" {
+						wk.N = 0
+					}
+					c.insist(c.submission("plain", wk, fmt.Sprint("key", i)))
+				}
+			}),
+			Tight: true,
+			Want:  map[task.State]int{task.Succeeded: 4, task.Failed: 1},
+		},
+		{
+			Name: "a late copy of the first lane's message claims in the retry lane",
+			Script: func(w *World) {
+				alone(time.Second, func(c *Client) {
+					c.insist(c.submission("quick", work{Do: "fail", N: 1}, ""))
+					c.pause(20*time.Second, 20*time.Second)
+				})(w)
+				w.faults.EarlyVisible, w.faults.DeleteFails = 1, 1
+			},
+			Takes: func(c *Call) time.Duration {
+				if c.In.Lane == "retry" && c.Name == "get" {
+					return 15 * time.Second
+				}
+				return 0
+			},
+		},
+		{
+			Name: "a message that comes late starts what cannot finish in time",
+			Script: func(w *World) {
+				w.faults.WakeLost = 1
+				alone(time.Minute, func(c *Client) {
+					sub := c.submission("quick", work{Do: "ok"}, "")
+					sub.DeadlineMS = 3500
+					c.submit(sub)
+				})(w)
+			},
+			Takes: func(c *Call) time.Duration {
+				if c.In.Function == Worker && c.Name == "get" {
+					return 5 * time.Second
+				}
+				return 0
+			},
+			Want: map[task.State]int{task.Expired: 1},
+		},
 		{
 			Name:   "a hand-over whose answer is lost uncounts another waiting task",
 			Script: alone(50*time.Second, func(c *Client) { behind("plain", work{Do: "ok", MS: 100}, 1000, 0)(c); behindMore(c, 2) }),
@@ -110,8 +176,9 @@ func Cases() []Case {
 			Name: "the check gives away a slot that is just being handed over",
 			Script: alone(time.Second, func(c *Client) {
 				fill(c, 7000)
-				behindMore(c, 2)
+				behindMore(c, 6)
 			}),
+			Tight: true,
 			Takes: func(c *Call) time.Duration { // the worker's calls between two ticks
 				if c.In.Function == Worker && (c.Name == "query" || c.Name == "hand_over" || c.Name == "lane.hand_over") {
 					return 1500 * time.Millisecond

@@ -23,11 +23,8 @@ func TestCases(t *testing.T) {
 			if o.Trace {
 				fmt.Println(strings.Join(res.Trace, "\n"))
 			}
-			for _, v := range res.Violations {
+			for _, v := range c.Broken(res) {
 				t.Error(v)
-			}
-			if res.Accepted == 0 && res.Unavailable == 0 {
-				t.Error("nothing was submitted")
 			}
 		})
 	}

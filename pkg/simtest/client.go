@@ -163,6 +163,25 @@ func (c *Client) cancel(id string) (code events.Code) {
 	return code
 }
 
+// retry takes up a task again that failed or is quarantined.
+func (c *Client) retry(id string) {
+	m := c.w.model
+	var t *task.Task
+	var err error
+	who := intake.Principal{Tenant: c.tenant, Tier: tiers[c.tenant]}
+	c.call("retry "+id, func(ctx context.Context, s *intake.Service) { t, _, err = s.Retry(ctx, who, id) }, func(ok bool) {
+		code := codeOf(ok, err)
+		c.w.note("client %s: retry %s → %s", c.name, id, code)
+		if code == "" {
+			key := taskop.RowKey(c.tenant, t.ID)
+			m.promised[key] = true
+			if m.tasks[key] == nil {
+				c.w.violate("a retry of %s was accepted as %s, which has no row", id, t.ID)
+			}
+		}
+	})
+}
+
 func (c *Client) get(id string) {
 	var t *task.Task
 	var err error

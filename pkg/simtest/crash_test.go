@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -65,6 +66,8 @@ func inParallel(t *testing.T, n int, job func(t *testing.T, i int) bool) {
 	})
 }
 
+var everyFlag = flag.Int("every", 5, "try every so many crash points of scenarios with more than a hundred calls")
+
 // TestCrashEnumeration kills the victim of every scenario before and after each
 // of its outside calls, and for some at every pair of them. When things have
 // gone quiet, all promises hold.
@@ -103,6 +106,9 @@ func TestCrashEnumeration(t *testing.T) {
 			return len(calls)
 		}
 		inParallel(t, 2*len(calls), func(t *testing.T, i int) bool {
+			if len(calls) > 100 && i%*everyFlag != 0 {
+				return true
+			}
 			p := point{1 + i/2, i%2 == 1}
 			later := try(t, p)
 			for n := p.n + 1; s.Pairs && n <= later; n++ {

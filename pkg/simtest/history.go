@@ -87,7 +87,9 @@ func (c *Client) step() {
 	switch {
 	case u < 0.6 || len(c.ids) == 0:
 		c.submitSomething()
-	case u < 0.85:
+	case u < 0.7:
+		c.retry(c.ids[c.rng.IntN(len(c.ids))])
+	case u < 0.88:
 		c.cancel(c.ids[c.rng.IntN(len(c.ids))])
 	default:
 		c.get(c.ids[c.rng.IntN(len(c.ids))])
@@ -116,6 +118,9 @@ func (c *Client) submitSomething() {
 		}
 	}
 	sub := c.submission(class, wk, key)
+	if key == "" && c.rng.Float64() < 0.3 {
+		sub.OrderingKey = fmt.Sprint("order-", c.rng.IntN(2))
+	}
 	if c.rng.Float64() < 0.5 {
 		sub.DeadlineMS = 3500 + c.rng.Int64N(20_000)
 	}

@@ -21,6 +21,7 @@ import (
 //     aggregator once the lease has run out; nobody claims for a foreign lane;
 //   - nothing begins after the time by which it had to, and no retry before its
 //     backoff has passed (strict runs);
+//   - tasks of one ordering key begin one after another, in their order;
 //   - each ledger is exactly the sum over its tenant's rows, is never negative,
 //     never has more active attempts than its tier allows, and no accept takes its work
 //     above the tier's limit;
@@ -133,6 +134,9 @@ func (m *model) lane(name string, e memtable.Effect) {
 		if l.Tasks[i].ID == l.Tasks[i-1].ID {
 			m.w.violate("%s: lane %s names task %s twice", e.Write.Name, name, l.Tasks[i].ID)
 		}
+	}
+	if m.w.opts.Tight && l.Open > l.Slots {
+		m.w.violate("%s: lane %s has %d slots and %d open tasks", e.Write.Name, name, l.Slots, l.Open)
 	}
 	if l.Open != int64(len(l.Tasks)) {
 		m.w.violate("%s: lane %s has open %d and names %d tasks", e.Write.Name, name, l.Open, len(l.Tasks))
@@ -280,6 +284,10 @@ func (m *model) moved(name string, b, a *task.Task) {
 	if b.State != task.Running && a.State == task.Running {
 		claimed = 1
 	}
+	if b.State == task.Quarantined && a.State.Live() { // admitted again
+		m.readmitted(name, b, a)
+		return
+	}
 	if a.Gen != b.Gen+claimed || a.Attempt != b.Attempt+claimed {
 		w.violate("%s: task %s went from generation %d, attempt %d to %d, %d while %s → %s", name, a.ID, b.Gen, b.Attempt, a.Gen, a.Attempt, b.State, a.State)
 	}
@@ -308,6 +316,9 @@ func (m *model) moved(name string, b, a *task.Task) {
 		w.violate("%s: an admission ended the running task %s", name, a.ID)
 	}
 	m.inTime(name, b, a, claimed == 1)
+	if claimed == 1 {
+		m.inOrder(name, a)
+	}
 	if m.stopped[taskop.RowKey(a.Tenant, a.ID)] && a.State != b.State && claimed == 1 {
 		w.violate("%s: task %s was cancelled before it began", name, a.ID)
 	}
@@ -321,14 +332,33 @@ const slack = 50 * time.Millisecond
 // back before its time.
 func (m *model) inTime(name string, b, a *task.Task, claimed bool) {
 	w := m.w
-	if !w.opts.Strict || w.opts.Takes != nil {
-		return // a slow call may decide early and write late
+	if !w.opts.Strict {
+		return // a repeated slow call may decide early and write late
 	}
-	if claimed && b.TooLate(w.now().Add(-slack).UnixMilli()) {
+	if claimed && b.TooLate(w.current.came.Add(-slack).UnixMilli()) {
 		w.violate("%s: task %s began %d ms after it had to", name, a.ID, w.now().UnixMilli()-b.StartByMS)
 	}
 	if b.State == task.RetryWait && a.State.Live() && a.State != task.RetryWait && w.now().Add(slack).UnixMilli() < b.NotBeforeMS {
 		w.violate("%s: the retry of task %s came back %d ms early", name, a.ID, b.NotBeforeMS-w.now().UnixMilli())
+	}
+}
+
+func (m *model) readmitted(name string, b, a *task.Task) {
+	if a.Gen != b.Gen+1 || a.Failures != 0 || a.CancelRequested {
+		m.w.violate("%s: task %s was admitted again with generation %d after %d, %d failures, cancelled: %t", name, a.ID, a.Gen, b.Gen, a.Failures, a.CancelRequested)
+	}
+}
+
+// inOrder: a task with an ordering key does not begin before one of the same
+// key that came earlier and is live.
+func (m *model) inOrder(name string, t *task.Task) {
+	if t.OrderingKey == "" {
+		return
+	}
+	for _, o := range m.tasks {
+		if o.Tenant == t.Tenant && o.OrderingKey == t.OrderingKey && o.Seq < t.Seq && o.State.Live() {
+			m.w.violate("%s: task %s (number %d of key %s) began while %s (number %d) is %s", name, t.ID, t.Seq, t.OrderingKey, o.ID, o.Seq, o.State)
+		}
 	}
 }
 

@@ -20,9 +20,20 @@ var (
 	mutantFlag  = flag.String("mutant", "", "try the mutants whose names contain this")
 )
 
+var (
+	once      sync.Once
+	terms     []Mutant
+	witnesses []Sample
+)
+
 // catalogue finds every condition term of every write that scenarios and
 // histories make, and samples of the writes.
-func catalogue(t *testing.T, cfg *policy.Config) (mutants []Mutant, samples []Sample) {
+func catalogue(t *testing.T, cfg *policy.Config) ([]Mutant, []Sample) {
+	once.Do(func() { terms, witnesses = collect(t, cfg) })
+	return terms, witnesses
+}
+
+func collect(t *testing.T, cfg *policy.Config) (mutants []Mutant, samples []Sample) {
 	seen, kinds := map[Mutant]bool{}, map[string]int{}
 	saw := func(w op.Write, met op.Item) {
 		for _, m := range Mutants(w) {
@@ -92,8 +103,8 @@ func killed(t *testing.T, cfg *policy.Config, m Mutant) (how string) {
 	for _, c := range Cases() {
 		o := c.Options()
 		o.Config, o.Mutate = cfg, m.Apply
-		if res := Run(t, o, c.Script); len(res.Violations) > 0 {
-			return c.Name + ": " + res.Violations[0]
+		if broken := c.Broken(Run(t, o, c.Script)); len(broken) > 0 {
+			return c.Name + ": " + broken[0]
 		}
 	}
 	for seed := range uint64(*tries) {

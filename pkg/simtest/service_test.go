@@ -16,7 +16,7 @@ type serviceMutant struct{ file, old, with, why string }
 // serviceMutants are the checks on which promises rest that no condition of a
 // write repeats.
 var serviceMutants = []serviceMutant{
-	{"execute/execute.go", " || t.AtLane != lane {", " {", "a message of another lane is claimed"},
+	{"execute/execute.go", " || t.Gen != m.Gen || t.AtLane != lane {", " {", "a message of another lane and generation is claimed"},
 	{"execute/execute.go", "if t.TooLate(s.Clock().UnixMilli()) {", "if false {", "a message starts what cannot finish in time"},
 	{"execute/execute.go", "now.LeaseToken == l.Token && now.State == task.Running", "now.State == task.Running", "another's claim is taken for one's own"},
 	{"execute/attempt.go", "if errors.Is(out.cause, worker.ErrLeaseLost) {", "if true {", "an attempt's end is not written"},
@@ -26,7 +26,7 @@ var serviceMutants = []serviceMutant{
 	{"execute/next.go", "case ok && next.ID != ended.ID:", "case ok:", "a task that goes on loses its slot"},
 	{"aggregate/check.go", " && !r.doubt[l.Name] {", " {", "an item that counts too little is believed"},
 	{"aggregate/check.go", "case o.Running && ended(t, r.Clock().UnixMilli()) < settleMS:", "case false:", "a slot that is being handed over is given away"},
-	{"aggregate/check.go", "if nowMS-o.SinceMS >= settleMS {", "if true {", "an entry is held against its row at once"},
+	{"aggregate/check.go", "if nowMS-o.SinceMS >= settleMS {", "if nowMS >= o.SinceMS {", "an entry is held against its row at once"},
 	{"aggregate/due.go", "if t.State != task.Running && t.TooLate(nowMS) {", "if false {", "nothing expires"},
 	{"aggregate/due.go", "if t.NotBeforeMS > nowMS {", "if false {", "retries come early"},
 	{"intake/submit.go", "if t.RequestHash != a.p.RequestHash {", "if false {", "another request gets the task of the key"},

@@ -32,6 +32,9 @@ type Options struct {
 	Mutate func(op.Write) op.Write
 	// Saw is told of every applied write and the item it met.
 	Saw func(op.Write, op.Item)
+	// Tight also holds lanes to no more open tasks than slots, which repairs after
+	// faults may exceed for a while.
+	Tight bool
 	// Watch is told of every transaction as its caller saw it; it must be safe for
 	// concurrent use. A caller that died saw an unavailable store.
 	Watch func(tx op.Tx, began, ended time.Time, err error)

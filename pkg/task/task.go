@@ -38,6 +38,7 @@ type Task struct {
 	NotBeforeMS  int64
 	DueMS        int64 // when it must be looked at again (may be early, never late)
 	Parked       bool  // waiting, but out of the ready order
+	Held         bool  // parked because others of its ordering key come before it
 	Low          bool  // of low priority, in a lane that keeps slots for it
 	Tag          int64 // its start tag S in the fair order
 	ShiftMS      int64 // its priority's shift, added to Tag in the sort key
@@ -48,6 +49,7 @@ type Task struct {
 	RequestHash     string
 	Nonce           string // names the submission that created the row
 	OrderingKey     string
+	Seq             int64 // its number in the chain of its ordering key
 	Traceparent     string
 
 	Payload       string // inline JSON; "" with PayloadBeside

@@ -65,6 +65,12 @@ func Readmit(t, again *task.Task, use LedgerUse) op.Tx {
 		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.SetN(aTag, again.Tag), op.SetN(aShift, again.ShiftMS), op.SetN(aTagCost, again.TagCost), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe),
 		op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(again.DueMS)),
 	}
+	if again.Held {
+		changes = append(changes, op.SetN(aHeld, 1))
+	}
+	if again.Seq != 0 {
+		changes = append(changes, op.SetN(aSeq, again.Seq))
+	}
 	if again.Low {
 		changes = append(changes, op.SetN(aLow, 1))
 	} else {
@@ -88,7 +94,7 @@ func Readmitted(t *task.Task) *task.Task {
 	again := *t
 	again.Gen = t.Gen + 1
 	again.Failures, again.Same, again.Error, again.QuarantinedMS, again.NotBeforeMS, again.Tag = 0, 0, nil, 0, 0, 0
-	again.Dead, again.DeadMS, again.Parked = 0, 0, false
+	again.Dead, again.DeadMS, again.Parked, again.Held = 0, 0, false, false
 	return &again
 }
 

@@ -61,6 +61,8 @@ const (
 	aDead     = "dd"
 	aDeadAt   = "da"
 	aLow      = "lw"
+	aHeld     = "hd"
+	aSeq      = "os"
 )
 
 const (
@@ -121,6 +123,8 @@ func EncodeRow(t *task.Task) op.Item {
 	str(aCheckpt, t.Checkpoint)
 	flag(aLate, t.RunLate)
 	flag(aLow, t.Low)
+	flag(aHeld, t.Held)
+	num(aSeq, t.Seq)
 	flag(aProbe, t.Prediction.Probe)
 	flag(aCancel, t.CancelRequested)
 	flag(aKeyed, t.Keyed)
@@ -150,6 +154,9 @@ func readyKeys(t *task.Task) (rk, rs string) {
 	if from := origin(t.Lane, t.AtLane); from != "" {
 		rs = sharedSort(rs, from)
 	}
+	if t.Held {
+		return ParkedPartition(t.AtLane), parkedSort(heldOwner, rs)
+	}
 	if t.Parked {
 		return ParkedPartition(t.AtLane), parkedSort(t.Tenant, rs)
 	}
@@ -169,7 +176,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		Tenant: tenant, ID: id,
 		State: task.State(it.Str(aState)), Gen: it.Int(aGen), Class: it.Str(aClass), Bucket: it.Str(aBucket),
 		Lane: it.Str(aLane), AtLane: it.Str(aAtLane), Priority: it.Str(aPriority), AmountMS: it.Int(aAmount),
-		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate), Low: it.Has(aLow),
+		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate), Low: it.Has(aLow), Held: it.Has(aHeld), Seq: it.Int(aSeq),
 		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished),
 		AdmittedMS: it.Int(aAdmit), Same: it.Int(aSame), QuarantinedMS: it.Int(aQuarant), Dead: it.Int(aDead), DeadMS: it.Int(aDeadAt),
 		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),

@@ -62,6 +62,16 @@ func rowUpdate(name string, t *task.Task, more op.Cond, changes ...op.Change) op
 	return op.Write{Name: name, Key: RowKey(t.Tenant, t.ID), Action: op.Update, Cond: cond, Changes: changes}
 }
 
+// stands holds while a waiting task still stands in the part of the order where it was
+// read: who takes it out has to tell its lane which of its counts it leaves.
+func stands(t *task.Task) op.Cond {
+	if t.State != task.Waiting {
+		return nil
+	}
+	rk, _ := readyKeys(t)
+	return op.Is(readyKey, op.S(rk))
+}
+
 // dueBy moves the due time only if it must be earlier: an early visit is
 // cheap, two index writes are not.
 func dueBy(t *task.Task, dueMS int64) []op.Change {
@@ -102,7 +112,7 @@ func Claim(t *task.Task, l Lease) op.Tx {
 	}
 	changes = append(changes, dueBy(t, l.UntilMS)...)
 	return op.Tx{Name: name, Writes: []op.Write{
-		rowUpdate(name+".row", t, nil, changes...),
+		rowUpdate(name+".row", t, stands(t), changes...),
 		moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS),
 	}}
 }
@@ -245,10 +255,13 @@ func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
 	if event == task.Cancel {
 		changes = append(changes, op.SetN(aCancel, 1))
 	}
+	if t.Held {
+		changes = append(changes, op.Remove(aHeld))
+	}
 	if t.State == task.Waiting || t.State == task.Quarantined {
 		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
 	}
-	writes := []op.Write{rowUpdate(name+".row", t, nil, changes...)}
+	writes := []op.Write{rowUpdate(name+".row", t, stands(t), changes...)}
 	if tr.Work != 0 {
 		w := moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS)
 		if t.Charged() { // for an attempt that never came

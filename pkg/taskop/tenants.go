@@ -73,7 +73,8 @@ func AddKey(tenant, secret string, nowMS int64, audit *op.Write) op.Tx {
 	writes := []op.Write{
 		PutCredential(secret, Credential{Tenant: tenant, KeyID: id}),
 		{Name: "key.list", Key: KeyEntryKey(tenant, id), Action: op.Put, Cond: op.ItemMissing, Item: op.Item{kHash: op.S(hash), kCreated: op.N(nowMS)}},
-		{Name: "key.tenant", Key: TenantKey(tenant), Action: op.Check, Cond: op.ItemExists},
+		// An update, so that no further permission than that of writing is needed.
+		{Name: "key.tenant", Key: TenantKey(tenant), Action: op.Update, Cond: op.ItemExists, Changes: []op.Change{op.SetN(kCreated, nowMS)}},
 	}
 	if audit != nil {
 		writes = append(writes, *audit)

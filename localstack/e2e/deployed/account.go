@@ -135,6 +135,14 @@ func (d *deployment) watched(ctx context.Context) (map[string]string, error) {
 	}
 }
 
+func (d *deployment) queues(ctx context.Context) ([]string, error) {
+	out, err := sqs.NewFromConfig(d.conf).ListQueues(ctx, &sqs.ListQueuesInput{})
+	if err != nil {
+		return nil, err
+	}
+	return out.QueueUrls, nil
+}
+
 // nothingLeft looks for anything that carries the environment's name.
 func (d *deployment) nothingLeft(ctx context.Context) error {
 	var left []string
@@ -150,11 +158,11 @@ func (d *deployment) nothingLeft(ctx context.Context) error {
 		return err
 	}
 	note("table", tables.TableNames...)
-	queues, err := sqs.NewFromConfig(d.conf).ListQueues(ctx, &sqs.ListQueuesInput{})
+	queues, err := d.queues(ctx)
 	if err != nil {
 		return err
 	}
-	note("queue", queues.QueueUrls...)
+	note("queue", queues...)
 	functions, err := lambda.NewFromConfig(d.conf).ListFunctions(ctx, &lambda.ListFunctionsInput{})
 	if err != nil {
 		return err

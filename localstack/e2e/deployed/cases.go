@@ -11,6 +11,7 @@ import (
 
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/localstack/e2e"
+	"github.com/lanekeeper/lanekeeper/pkg/clock"
 	"github.com/lanekeeper/lanekeeper/pkg/environment"
 )
 
@@ -23,6 +24,7 @@ const (
 func (t *tester) cases() []e2e.Case {
 	return []e2e.Case{
 		{Name: "every alarm on a metric of ours watches one that a function emitted", Run: t.alarmsMatch},
+		{Name: "a worker that fails to start puts messages into the DLQ, and redrive heals them once it is mended", Run: t.breakAndMend},
 		{Name: "a changed configuration is deployed on top without losing tasks under way", Run: t.redeploy},
 	}
 }
@@ -47,7 +49,8 @@ func (t *tester) alarmsMatch(c *e2e.C) {
 	})
 }
 
-// changed is the configuration with one more lane and another time limit.
+// changed is the configuration with one more lane, another time limit, and
+// without the lane that the burst used, which has drained.
 func changed() []byte {
 	text := string(e2e.Configuration())
 	text = strings.Replace(text, "  burst:                # two workers", `  agents:
@@ -61,6 +64,8 @@ func changed() []byte {
 
   burst:                # two workers`, 1)
 	text = strings.Replace(text, "attempt_timeout: 1m\n", "attempt_timeout: 90s\n", 1)
+	text = cut(text, "  burst:                # two workers", "  fragile:")
+	text = cut(text, "  burst.long:", "  e2e.fragile:")
 	return []byte(strings.Replace(text, "  e2e.fail:", `  e2e.agent:
     lane: agents
     priority: {default: normal, max: high}
@@ -69,6 +74,13 @@ func changed() []byte {
     target: {builtin: sleep}
 
   e2e.fail:`, 1))
+}
+
+// cut takes out what stands from one text up to another.
+func cut(text, from, to string) string {
+	before, rest, _ := strings.Cut(text, from)
+	_, after, _ := strings.Cut(rest, to)
+	return before + to + after
 }
 
 // redeploy changes the configuration while tasks run and wait, and a lane is new.
@@ -80,11 +92,14 @@ func (t *tester) redeploy(c *e2e.C) {
 	for range 6 {
 		ids = append(ids, c.Submit(tenant, "agent.lint", `{"sleep_ms": 3000}`).ID)
 	}
-	began := time.Now()
+	began := clock.System()
 	c.Must(t.deploy(c.Context, changed()))
-	c.Sayf("deployed in %v", time.Since(began).Round(time.Second))
+	c.Sayf("deployed in %v", clock.System().Sub(began).Round(time.Second))
 	for _, id := range ids {
 		c.Until(tenant, id, events.StateSucceeded)
+	}
+	if names, err := t.queues(c.Context); err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, t.env.Queue("burst")) }) {
+		c.Failf("the drained lane is still there: %v, %v", names, err)
 	}
 	c.Eventually("the new lane", func() (bool, string) {
 		task, err := c.TrySubmit(tenant, "e2e.agent", `{"sleep_ms": 10}`)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/localstack/e2e"
+	"github.com/lanekeeper/lanekeeper/pkg/clock"
 )
 
 func main() {
@@ -43,10 +44,10 @@ type tester struct {
 
 // do runs a step and says whether it passed.
 func (t *tester) do(name string, step func() error) bool {
-	began := time.Now()
+	began := clock.System()
 	_, _ = fmt.Fprintf(t.out, "...   %s\n", name)
 	err := step()
-	took := time.Since(began).Round(100 * time.Millisecond)
+	took := clock.System().Sub(began).Round(100 * time.Millisecond)
 	if err != nil {
 		t.failed++
 		_, _ = fmt.Fprintf(t.out, "FAIL  %s (%v): %v\n", name, took, err)

@@ -1,3 +1,0 @@
-package fair
-import ("testing";"os")
-func TestHogX(t *testing.T) { r := &Report{Out: os.Stdout}; r.Hog(t) }
