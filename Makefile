@@ -17,7 +17,7 @@ PACKAGES = ./... ./.ci/vuln
 .PHONY: help run demo test contract bench build fmt fmt-check vet lint vuln check
 
 help: ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve the whole stack on this machine (PORT, DATA_DIR, LANEKEEPER_CONFIG)
 	$(GO) run ./localstack/run $(ARGS)
@@ -53,7 +53,7 @@ lint: ## run the pinned golangci-lint (.golangci.yml); the first run builds it
 vuln: ## look for known vulnerabilities in what the code calls
 	$(GO) run ./.ci/vuln
 
-check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo
+check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo, simulation, end to end, stacks (Node)
 	@.ci/step fmt-check
 	@.ci/step vet
 	@.ci/step lint
@@ -61,6 +61,11 @@ check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo
 	@.ci/step test
 	@.ci/step contract
 	@.ci/step demo
+	@.ci/step crash
+	@.ci/step histories
+	@.ci/step mutants
+	@.ci/step e2e
+	@.ci/step infra-test
 	@echo "check: passed"
 
 .PHONY: differential
@@ -83,6 +88,7 @@ synth: assemble ## write the CloudFormation of environment ENV into cdk.out/ENV 
 	JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION=1 CDK_OUTDIR=cdk.out/$(ENV) build/infra-app -env infra/environments/$(ENV).yaml
 
 infra-test: ## hold the stacks to the deployment's rules, AWS's own and the golden files (Node; ARGS=-update)
+	$(GO) vet -tags cdk ./infra/...
 	JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION=1 $(GO) test -tags cdk $(TESTFLAGS) ./infra/stacks $(ARGS)
 
 cdk: $(CDK) ## install the pinned CDK command line (npm)

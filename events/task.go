@@ -60,6 +60,8 @@ type Task struct {
 	FinishedAt      Time            `json:"finished_at,omitzero"` // set when terminal, and only then
 	Prediction      Prediction      `json:"prediction"`
 	Delayed         bool            `json:"delayed"`
+	Position        *Seconds        `json:"position_seconds,omitempty"` // work before it; where it was asked for by id and waits
+	ExpectedStart   Time            `json:"expected_start_at,omitzero"` // a fresh prediction, where it waits and is delayed
 	Progress        json.RawMessage `json:"progress,omitempty"`
 	Result          json.RawMessage `json:"result,omitempty"` // of a succeeded task only
 	Error           *TaskError      `json:"error,omitempty"`
@@ -76,6 +78,35 @@ type Prediction struct {
 	Margin     Seconds `json:"margin_seconds"`
 	StartBy    Time    `json:"start_by"` // deadline − service p95: not started by then, it expires
 	FinishBy   Time    `json:"finish_by"`
+}
+
+// WaitsFor is what a task waits for.
+type WaitsFor string
+
+// What tasks wait for.
+const (
+	WaitsNothing      WaitsFor = "nothing"
+	WaitsSlot         WaitsFor = "slot"
+	WaitsTenantActive WaitsFor = "tenant_active"
+	WaitsOrderingKey  WaitsFor = "ordering_key"
+	WaitsNotBefore    WaitsFor = "not_before"
+	WaitsBrake        WaitsFor = "brake"
+	WaitsLanePaused   WaitsFor = "lane_paused"
+	WaitsOperator     WaitsFor = "operator"
+)
+
+// Explanation is why a task waits, and what it was admitted on.
+type Explanation struct {
+	ID            string   `json:"id"`
+	State         State    `json:"state"`
+	AtLane        string   `json:"at_lane"`
+	WaitsFor      WaitsFor `json:"waits_for"`
+	Name          string   `json:"name,omitempty"` // of the brake, or the id of the task ahead in its ordering key
+	Until         Time     `json:"until,omitzero"` // where it is known
+	Detail        string   `json:"detail"`
+	WorkAhead     Seconds  `json:"work_ahead_seconds"`
+	PredictedWait Seconds  `json:"predicted_wait_seconds"` // fresh; Unbounded (null) without slots
+	Decision      Decision `json:"decision"`
 }
 
 // TaskError says why a task's last attempt did not succeed.

@@ -25,10 +25,10 @@ import (
 )
 
 func main() {
-	defer jsii.Close()
-	if err := run(os.Args[1:]); err != nil {
+	err := run(os.Args[1:])
+	jsii.Close() // ends the Node process
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "infra:", err)
-		jsii.Close()
 		os.Exit(1)
 	}
 }

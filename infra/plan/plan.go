@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lanekeeper/lanekeeper/pkg/env"
 	"github.com/lanekeeper/lanekeeper/pkg/environment"
@@ -92,7 +93,7 @@ func New(e *environment.Environment, c *policy.Config, o Options) (*Plan, error)
 
 	p.Aggregator = p.function(environment.Aggregator, environment.Aggregator, "releases, repairs, publishes estimates and metrics", aggregatorTimeoutS, e.MemoryMB.Aggregator)
 	p.Aggregator.Env[env.Queues] = p.urls(e.Queue)
-	p.Aggregator.Env[env.DeadLetters] = p.urls(e.DeadLetters)
+	p.Aggregator.Env[env.DeadLetters] = environment.DeadLettersSuffix
 	p.Aggregator.Env[env.MetricsNamespace] = e.Namespace()
 	p.Aggregator.Statements = aggregatorStatements(p)
 
@@ -192,12 +193,15 @@ func (p *Plan) check() error {
 		names[f.Name] = true
 		size := 0
 		for k, v := range f.Env {
-			size += len(k) + len(v)
+			size += len(k) + len(resolved.Replace(v))
 		}
-		fault(size > 4096, "function %s: %d bytes of environment are above Lambda's 4 KB: use fewer lanes or shorter names", f.Key, size)
+		fault(size > 4096, "function %s: %d bytes of environment are above Lambda's 4 KB: use fewer lanes or shorter names of lanes", f.Key, size)
 	}
 	return errors.Join(errs...)
 }
+
+// resolved makes pseudo parameters as long as they can become.
+var resolved = strings.NewReplacer("${AWS::Region}", "ap-southeast-1", "${AWS::URLSuffix}", "amazonaws.com.cn", "${AWS::AccountId}", "123456789012")
 
 // urls are the queue URLs by lane as JSON. They are made of names, so that no
 // stack needs another's outputs.

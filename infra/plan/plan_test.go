@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -200,5 +201,28 @@ func TestDashboard(t *testing.T) {
 	want := "## Is anyone waiting too long?|## Who is refused, and why?|## Are the predictions right?|## Which dependency is the cause?"
 	if got := strings.Join(questions, "|"); got != want {
 		t.Errorf("asks %s", got)
+	}
+}
+
+// TestThirtyLanes: as many as draw no warning fit a function's environment.
+func TestThirtyLanes(t *testing.T) {
+	text, err := os.ReadFile("../../localstack/lanekeeper.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lanes strings.Builder
+	for i := range 26 {
+		fmt.Fprintf(&lanes, "  a-lane-with-a-name-%02d:\n    owner: o\n    slo: {queue_wait_p95: 5m, oldest_age: 15m}\n    workers: {max_concurrency: 2, reserved: 2}\n    retry: {max_attempts: 3}\n    dlq: {max_receives: 5}\n    brakes: []\n", i)
+	}
+	cfg, err := policyfile.Parse("thirty", []byte(strings.Replace(string(text), "  critical:  ", lanes.String()+"  critical:  ", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(load(t, "staging").Env, cfg, Options{Redrive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Lanes) != 30 {
+		t.Errorf("%d lanes", len(p.Lanes))
 	}
 }

@@ -165,7 +165,7 @@ func (c *C) lanes() []events.Lane {
 func laterCases() []testCase {
 	var list []testCase
 	for _, name := range []string{
-		"GET /v1/tasks/{id}/explanation", "refusal/reject_dependency (needs dependencies)",
+		"refusal/reject_dependency (needs dependencies)",
 	} {
 		list = append(list, testCase{name: strings.TrimSpace(name), later: true})
 	}

@@ -65,14 +65,16 @@ type world struct {
 	// When a task was last cancelled, and when the world ended.
 	lastCancel, sinceEnd int64
 	orders               keyOrder
-	idleMS               int64 // the longest that a slot was idle while work was ready
+	ready                map[string]int64 // when eligible tasks of the lane work became so
+	full                 bool             // the lane work
+	fullMS, idleMS       int64            // when it was full last; the longest an eligible task waited beside a free slot
 }
 
 // newWorld starts one. It must run in a bubble of testing/synctest.
 func newWorld(cfg *policy.Config, seed uint64, off without) *world {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	w := &world{cfg: cfg, off: off, start: clock.System(), rng: rand.New(rand.NewPCG(seed, 7)), lanes: map[string]chan struct{}{},
-		running: map[string]*span{}, waiting: map[string]int{}, pending: map[string]*span{}, orders: keyOrder{live: map[string]map[string]int64{}}}
+		running: map[string]*span{}, waiting: map[string]int{}, pending: map[string]*span{}, ready: map[string]int64{}, orders: keyOrder{live: map[string]map[string]int64{}}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.table = memtable.New(memtable.Options{Now: func() int64 { return clock.System().UnixNano() },
 		LagNS: func() int64 { return w.int64N(int64(20 * time.Millisecond)) }, Wrote: w.wrote})
@@ -185,10 +187,8 @@ func (w *world) wrote(a memtable.Applied) {
 		times = 2
 	}
 	for _, e := range a.Effects {
-		if dbg != nil && W0(w) {
-			dbg(a.Name, e)
-		}
 		w.wru += times*units(max(size(e.Write.Key, e.Before), size(e.Write.Key, e.After))) + indexUnits(e)
+		w.idle(e)
 		if !strings.HasPrefix(e.Write.Key.PK, "T#") {
 			continue
 		}
@@ -389,8 +389,3 @@ func (w *world) cancel(tenant, id string) {
 	w.lastCancel = w.sinceMS()
 	w.mu.Unlock()
 }
-
-var dbg func(string, memtable.Effect)
-var dbg2 func(int64)
-
-func W0(w *world) bool { return w.accepted > 0 }

@@ -24,8 +24,8 @@ const unlimited int64 = math.MaxInt64
 func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	amount := max(req.AmountMS, 1)
 	p95, margin, deadline := max(req.P95MS, 0), max(req.MarginMS, 0), max(req.DeadlineMS, 0)
-	ahead := max(lane.WorkMS, 0) - min(max(lane.BehindMS, 0), max(lane.WorkMS, 0))
-	laneWait := wait.Level(lane.Free, stretched(ahead, lane.Stretch))
+	ahead := lane.ahead()
+	laneWait := lane.WaitMS()
 	tenantWait := max(wait.Level(tenant.Free, tenant.WorkMS), tenant.ChainMS)
 	need := satAdd(p95, margin)
 	s := situation{
@@ -113,6 +113,12 @@ func (s *situation) guard() Guard {
 	}
 	return g
 }
+
+// ahead is the lane's queued work that stands before the task.
+func (l *LaneView) ahead() int64 { return max(l.WorkMS, 0) - min(max(l.BehindMS, 0), max(l.WorkMS, 0)) }
+
+// WaitMS is the lane's level for a task that the work but BehindMS stands before.
+func (l *LaneView) WaitMS() int64 { return wait.Level(l.Free, stretched(l.ahead(), l.Stretch)) }
 
 // stretched is work·stretch/1000, rounded up; unstretched is its inverse, the most work that is no more than room when
 // stretched.

@@ -58,6 +58,7 @@ var routes = append([]route{
 	{http.MethodPost, "/v1/tasks", false, (*call).submit},
 	{http.MethodGet, "/v1/tasks", false, (*call).list},
 	{http.MethodGet, "/v1/tasks/{}", false, (*call).get},
+	{http.MethodGet, "/v1/tasks/{}/explanation", false, (*call).explain},
 	{http.MethodPost, "/v1/tasks/{}/cancel", false, (*call).cancel},
 	{http.MethodPost, "/v1/tasks/{}/retry", false, (*call).retry},
 	{http.MethodPost, "/v1/quotes", false, (*call).quote},

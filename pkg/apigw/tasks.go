@@ -106,11 +106,27 @@ func (c *call) get(ctx context.Context) (*answer, error) {
 		return nil, err
 	}
 	now := c.nowMS()
-	a := &answer{status: http.StatusOK, body: view(t, now), headers: map[string]string{}}
+	v := view(t, now)
+	if f, known := c.svc.Forecast(ctx, c.who, t); known {
+		position := events.Seconds(f.AheadMS)
+		v.Position = &position
+		if v.Delayed {
+			v.ExpectedStart = events.Time(now + f.WaitMS)
+		}
+	}
+	a := &answer{status: http.StatusOK, body: v, headers: map[string]string{}}
 	if t.State.Live() {
 		a.headers["retry-after"] = strconv.FormatInt(pollAfter(t, now), 10)
 	}
 	return a, nil
+}
+
+func (c *call) explain(ctx context.Context) (*answer, error) {
+	e, err := c.svc.Explain(ctx, c.who, c.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, body: e}, nil
 }
 
 func (c *call) list(ctx context.Context) (*answer, error) {

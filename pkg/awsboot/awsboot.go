@@ -146,9 +146,7 @@ func Aggregator(ctx context.Context, getenv Getenv) (*tickevent.Handler, error) 
 	}
 	d := aggregate.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(),
 		Float: chance.Float, NewID: chance.NewToken}
-	if err := b.report(&d, getenv); err != nil {
-		return nil, err
-	}
+	b.report(&d, getenv)
 	return tickevent.New(aggregate.New(d)), nil
 }
 

@@ -1,8 +1,6 @@
 package awsboot
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -15,18 +13,17 @@ import (
 
 // report makes the aggregator emit metrics, if the environment names a
 // namespace for them.
-func (b *base) report(d *aggregate.Deps, getenv Getenv) error {
+func (b *base) report(d *aggregate.Deps, getenv Getenv) {
 	namespace := getenv(env.MetricsNamespace)
 	if namespace == "" {
-		return nil
+		return
 	}
 	d.Metrics = telemetry.New(os.Stdout, namespace)
-	if text := getenv(env.DeadLetters); text != "" {
+	if suffix := getenv(env.DeadLetters); suffix != "" {
 		urls := map[string]string{}
-		if err := json.Unmarshal([]byte(text), &urls); err != nil {
-			return fmt.Errorf("%s is not a JSON object of URLs by lane", env.DeadLetters)
+		for lane, url := range b.queues {
+			urls[lane] = url + suffix
 		}
 		d.DeadLetters = sqsqueue.NewCounter(sqs.NewFromConfig(b.aws), urls)
 	}
-	return nil
 }

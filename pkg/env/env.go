@@ -18,8 +18,8 @@ const (
 	// MetricsNamespace is the CloudWatch namespace of what the aggregator emits.
 	// Empty: it emits nothing.
 	MetricsNamespace = "LANEKEEPER_METRICS_NAMESPACE"
-	// DeadLetters is a JSON object of dead-letter queue URLs by lane, which the
-	// aggregator counts. Empty: they are not counted.
+	// DeadLetters is what the URLs of dead-letter queues add to those of the lanes'
+	// queues, so that the aggregator can count what is in them. Empty: it does not.
 	DeadLetters = "LANEKEEPER_DEAD_LETTERS"
 )
 

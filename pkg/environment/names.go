@@ -28,7 +28,10 @@ func (e *Environment) Queue(lane string) string { return prefix + e.Name + "-" +
 
 // DeadLetters is the name of a lane's dead-letter queue. Redrive reads the
 // lane from it.
-func (e *Environment) DeadLetters(lane string) string { return e.Queue(lane) + "-dlq" }
+func (e *Environment) DeadLetters(lane string) string { return e.Queue(lane) + DeadLettersSuffix }
+
+// DeadLettersSuffix is what a dead-letter queue's name adds to its queue's.
+const DeadLettersSuffix = "-dlq"
 
 // Function is the name of a function.
 func (e *Environment) Function(name string) string { return prefix + e.Name + "-" + name }

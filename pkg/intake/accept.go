@@ -123,8 +123,9 @@ func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *ta
 		Tenant: p.who.Tenant, ID: p.id, State: task.Waiting, Class: p.Class, Bucket: p.bucket, Lane: p.lane.Name, AtLane: p.lane.Name,
 		Priority: p.priorityName, AmountMS: h.entry.AmountMS, SubmittedMS: p.receivedMS, DeadlineMS: deadline,
 		StartByMS: deadline - d.ServiceP95MS, RunLate: p.class.RunsLate(),
-		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: a.p50(p), P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe},
-		Keyed:      p.IdempotencyKey != "", RequestHash: p.RequestHash, Nonce: a.nonce, OrderingKey: p.OrderingKey,
+		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: a.p50(p), P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe,
+			Figures: task.Figures{Samples: d.Samples, QueuedMS: d.QueuedWorkMS, Slots: int64(d.Slots), TenantQueuedMS: d.TenantQueuedWorkMS, TenantLimitMS: d.TenantLimitMS, CopyAgeMS: d.CopyAgeMS}},
+		Keyed: p.IdempotencyKey != "", RequestHash: p.RequestHash, Nonce: a.nonce, OrderingKey: p.OrderingKey,
 		Traceparent: p.Traceparent, Payload: p.Payload, Low: a.low(p),
 		Tag: start(p, v), ShiftMS: fair.Shift(policy.PriorityRank(p.priorityName)), TagCost: fair.Cost(h.entry.AmountMS, p.tier.Weight),
 	}

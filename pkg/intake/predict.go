@@ -88,20 +88,25 @@ func key(p *prepared, v *view) int64 {
 	return start(p, v) + fair.Shift(policy.PriorityRank(p.priorityName))
 }
 
+// tenantFree are the free times of the slots that a tenant's max_active gives it.
+func (s *Service) tenantFree(tier *policy.Tier, tenant string, v *view, nowMS int64) []int64 {
+	running := s.residuals(nil, &v.lane.Lane, v.book, tenant, nowMS)
+	for i := range v.others {
+		running = s.residuals(running, &v.others[i].Lane, v.book, tenant, nowMS)
+	}
+	return wait.Slots(nil, running, min(tier.MaxActive, s.allWorkers))
+}
+
 // decide makes the decision on the copies in v.
 func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision {
 	nowMS := now.UnixMilli()
 	est := v.book.Get(p.Class, p.bucket)
 	lane := s.laneView(&v.lane, v.book, now)
 	s.place(key(p, v), s.low(p), v, &lane, nowMS)
-	running := s.residuals(nil, &v.lane.Lane, v.book, p.who.Tenant, nowMS)
-	for i := range v.others {
-		running = s.residuals(running, &v.others[i].Lane, v.book, p.who.Tenant, nowMS)
-	}
 	rateWait, _ := gcra(p.tier).Check(v.ledger.TATMicros, now.UnixMicro())
 	tenant := admission.TenantView{
 		WorkMS: v.ledger.WorkMS, EnteredMS: v.ledger.EnteredMS, LimitMS: p.tier.MaxQueuedWork.MS(),
-		Free:      wait.Slots(nil, running, min(p.tier.MaxActive, s.allWorkers)),
+		Free:      s.tenantFree(p.tier, p.who.Tenant, v, nowMS),
 		DayWorkMS: v.ledger.DayWork(taskop.Day(nowMS)), DayLimitMS: p.tier.DailyWork.MS(), DayResetMS: taskop.DayEndMS(nowMS),
 		RateWaitMS: rateWait, ChainMS: p.chain.WorkMS,
 	}

@@ -191,7 +191,12 @@ func (w *World) grant(c *Call) {
 }
 
 func (w *World) apply(c *Call) error {
-	if c.repeats != nil && w.hit(w.faults.Echo) {
+	w.current = c
+	w.granting.Store(true)
+	err := c.do()
+	w.granting.Store(false)
+	w.current = nil
+	if err == nil && c.repeats != nil && w.hit(w.faults.Echo) {
 		w.after(w.between(0, 30*time.Second), func() {
 			w.note("%v: arrives again", c)
 			w.current = c
@@ -201,11 +206,6 @@ func (w *World) apply(c *Call) error {
 			w.current = nil
 		})
 	}
-	w.current = c
-	w.granting.Store(true)
-	err := c.do()
-	w.granting.Store(false)
-	w.current = nil
 	if err != nil {
 		w.note("    → %v", err)
 	}

@@ -83,6 +83,31 @@ func Cases() []Case {
 			Want:  map[task.State]int{task.Succeeded: 4, task.Failed: 1},
 		},
 		{
+			Name: "a quarantined task that is retried does not go on",
+			Script: alone(time.Second, func(c *Client) {
+				for _, class := range []string{"quick", "plain"} {
+					id, _ := c.insist(c.submission(class, work{Do: "fail", N: 3}, ""))
+					c.pause(15*time.Second, 15*time.Second)
+					c.retry(id)
+					c.pause(5*time.Second, 5*time.Second)
+				}
+			}),
+			Tight: true,
+			Want:  map[task.State]int{task.Succeeded: 2},
+		},
+		{
+			Name: "tasks of one ordering key overtake each other",
+			Script: alone(time.Second, func(c *Client) {
+				for i, do := range []string{"ok", "fail", "permanent", "ok", "continue"} {
+					sub := c.submission("plain", work{Do: do, MS: 300, N: 1}, fmt.Sprint("key", i))
+					sub.OrderingKey = "order"
+					c.insist(sub)
+				}
+			}),
+			Tight: true,
+			Want:  map[task.State]int{task.Succeeded: 4, task.Failed: 1},
+		},
+		{
 			Name: "a late copy of the first lane's message claims in the retry lane",
 			Script: func(w *World) {
 				alone(time.Second, func(c *Client) {

@@ -29,6 +29,7 @@ type Client struct {
 	rng    *rand.Rand
 	n      int
 	ids    []string // tasks it knows
+	begins func()   // run on the scheduler when the next call begins
 }
 
 // client starts a client's script. On the scheduler.
@@ -59,6 +60,10 @@ func (c *Client) call(what string, body func(ctx context.Context, s *intake.Serv
 	done := make(chan struct{})
 	w.post("client "+c.name, func() {
 		w.note("client %s: %s", c.name, what)
+		if c.begins != nil {
+			c.begins()
+			c.begins = nil
+		}
 		w.invoke(Admission, "", admissionTimeout, func(ctx context.Context, in *Instance) { body(ctx, in.intake) }, func(ok bool) {
 			check(ok)
 			close(done)
@@ -104,6 +109,9 @@ func (c *Client) submit(sub intake.Submission) (id string, code events.Code) {
 	var err error
 	var told string
 	who := intake.Principal{Tenant: c.tenant, Tier: tiers[c.tenant]}
+	if sub.IdempotencyKey != "" {
+		c.begins = func() { told = get(m.keys, c.tenant+"|"+sub.IdempotencyKey).id }
+	}
 	c.call("submit "+sub.Traceparent+" "+sub.Class+" "+sub.Payload+" key "+sub.IdempotencyKey, func(ctx context.Context, s *intake.Service) {
 		out, err = s.Submit(ctx, who, sub)
 	}, func(ok bool) {
@@ -183,15 +191,13 @@ func (c *Client) retry(id string) {
 }
 
 func (c *Client) get(id string) {
-	var t *task.Task
 	var err error
 	who := intake.Principal{Tenant: c.tenant, Tier: tiers[c.tenant]}
-	c.call("get "+id, func(ctx context.Context, s *intake.Service) { t, err = s.Get(ctx, who, id, 0) }, func(ok bool) {
+	c.call("get "+id, func(ctx context.Context, s *intake.Service) { _, err = s.Get(ctx, who, id, 0) }, func(ok bool) {
 		if code := codeOf(ok, err); code == events.NotFound && c.w.model.promised[taskop.RowKey(c.tenant, id)] {
 			c.w.violate("get: task %s was accepted and is not found", id)
 		}
 	})
-	_ = t
 }
 
 // handlers are the users' code in one worker process.

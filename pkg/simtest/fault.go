@@ -13,7 +13,7 @@ type Faults struct {
 	Slow     float64 // the call takes up to SlowMost
 	SlowMost time.Duration
 	Late     float64 // of abandoned writes: applied all the same
-	Echo     float64 // of writes that may be repeated: they arrive a second time, up to 30 s later
+	Echo     float64 // of writes that were applied and may be repeated: they arrive a second time, up to 30 s later
 
 	Lag                         float64 // per index change
 	LagMost                     time.Duration

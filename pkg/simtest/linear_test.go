@@ -37,10 +37,10 @@ func ledgerModel(workMax, activeMax int64) porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{ledger{}} },
 		Step: func(state, input, output any) []any {
-			s, in := state.(ledger), input.(ledgerOp) //nolint:errcheck // our own histories
+			s, in := state.(ledger), input.(ledgerOp)
 			next := ledger{s.work + in.work, s.active + in.active}
 			may := next.work >= 0 && next.active >= 0 && next.active <= activeMax && (in.what != "submit" || next.work <= workMax)
-			switch out := output.(ledgerOutcome); { //nolint:errcheck // as above
+			switch out := output.(ledgerOutcome); {
 			case out == done && may:
 				return []any{next}
 			case out == unknown && may:

@@ -50,6 +50,11 @@ func collect(t *testing.T, cfg *policy.Config) (mutants []Mutant, samples []Samp
 	for _, s := range Scenarios() {
 		Run(t, Options{Seed: 1, Config: cfg, Saw: saw}, s.Script)
 	}
+	for _, c := range Cases() {
+		o := c.Options()
+		o.Config, o.Saw = cfg, saw
+		Run(t, o, c.Script)
+	}
 	for seed := range uint64(400) {
 		o, shape := Draw(seed)
 		o.Config, o.Saw = cfg, saw

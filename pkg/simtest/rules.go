@@ -173,11 +173,24 @@ func Rules(cfg *policy.Config) []Rule {
 			Why: "went on although a cancel was requested", Change: to("cr", op.N(1))},
 		{Writes: "withdraw.row", Why: "withdrew the row of another submission", Change: to("nn", op.S("another"))},
 		{Writes: "withdraw.row", Why: "withdrew a task of which a second client was told", Change: to("td", op.N(1))},
-		{Writes: "cancel.row expire.row hand_over.row move_due.row park.row release.row",
+		{Writes: "cancel.row expire.row hand_over.row move_due.row park.row release.row unhold.row",
 			Why: "changed a waiting task that was parked or unparked meanwhile", Change: func(s *Sample, it op.Item) bool {
 				it["rk"] = op.S("elsewhere")
 				return s.Met.Str("st") == string(task.Waiting)
 			}},
+		{Writes: "accept.ledger readmit.ledger", Why: "refused a tenant's first task in a lane", Holds: true, Change: func(s *Sample, it op.Item) bool {
+			delete(it, s.touched(op.VerbSet, "f#"))
+			return strings.Contains(say(s.Write.Cond), "f#… missing") // it may have had no tag
+		}},
+		{Writes: "accept.ledger readmit.ledger", Why: "refused a finish tag of zero", Holds: true, Change: func(s *Sample, it op.Item) bool {
+			attr := s.touched(op.VerbSet, "f#")
+			return attr != "" && zero(attr)(s, it) && strings.Contains(say(s.Write.Cond), "f#… missing")
+		}},
+		{Writes: "unhold.row", Why: "let a task come up twice", Change: without("hd")},
+		{Writes: "join.chain pass_on.chain", Why: "changed a chain whose head has moved", Change: more("h")},
+		{Writes: "join.chain pass_on.chain", Why: "changed a chain that somebody has joined", Change: more("n")},
+		{Writes: "join.chain", Why: "refused a chain that nobody leads", Holds: true, Change: zero("h")},
+		{Writes: "join.chain", Why: "refused a chain that nobody joined", Holds: true, Change: zero("n")},
 		{Writes: "unpark.row", Why: "unparked what is not parked", Change: to("rk", op.S("R#elsewhere"))},
 
 		{Writes: "*.ledger", Why: "released more work than there is", Change: short("work")},
@@ -185,42 +198,42 @@ func Rules(cfg *policy.Config) []Rule {
 		{Writes: "claim.ledger hand_over.ledger", Why: "went over max_active", Change: func(_ *Sample, it op.Item) bool { it["active"] = it["max"]; return true }},
 		{Writes: "claim.ledger hand_over.ledger", Why: "refused the first attempt ever", Holds: true, Change: without("active")},
 		{Writes: "finish_continue.ledger", Why: "took a start tag that another submission has", Change: func(s *Sample, it op.Item) bool { return finish(s, it, 1) }},
-		{Writes: "accept.ledger", Why: "went over the tier's queued work", Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "went over the tier's queued work", Change: func(s *Sample, it op.Item) bool {
 			it["work"] = op.N(tier(s).MaxQueuedWork.MS() - s.added("work") + 1)
 			return true
 		}},
-		{Writes: "accept.ledger", Why: "refused a ledger without work", Holds: true, Change: without("work")},
-		{Writes: "accept.ledger", Why: "took no notice of what entered since", Change: to("entered", op.N(far))},
-		{Writes: "accept.ledger", Why: "refused a ledger into which nothing came", Holds: true, Change: without("entered")},
-		{Writes: "accept.ledger", Why: "went over the rate", Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "refused a ledger without work", Holds: true, Change: without("work")},
+		{Writes: "accept.ledger readmit.ledger", Why: "took no notice of what entered since", Change: to("entered", op.N(far))},
+		{Writes: "accept.ledger readmit.ledger", Why: "refused a ledger into which nothing came", Holds: true, Change: without("entered")},
+		{Writes: "accept.ledger readmit.ledger", Why: "went over the rate", Change: func(s *Sample, it op.Item) bool {
 			_, idle := s.set("tat")
 			it["tat"] = op.N(far)
 			return idle || s.added("tat") != 0
 		}},
-		{Writes: "accept.ledger", Why: "charged an idle rate as a busy one", Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "charged an idle rate as a busy one", Change: func(s *Sample, it op.Item) bool {
 			it["tat"] = op.N(0)
 			return s.added("tat") != 0
 		}},
-		{Writes: "accept.ledger", Why: "refused a tenant that never submitted", Holds: true, Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "refused a tenant that never submitted", Holds: true, Change: func(s *Sample, it op.Item) bool {
 			_, idle := s.set("tat")
 			return idle && without("tat")(s, it)
 		}},
-		{Writes: "accept.ledger", Why: "began a day twice", Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "began a day twice", Change: func(s *Sample, it op.Item) bool {
 			day, begins := s.set("day")
 			it["day"] = op.N(day)
 			return begins
 		}},
-		{Writes: "accept.ledger", Why: "refused to begin the first day", Holds: true, Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "refused to begin the first day", Holds: true, Change: func(s *Sample, it op.Item) bool {
 			_, begins := s.set("day")
 			return begins && without("day")(s, it)
 		}},
-		{Writes: "accept.ledger", Why: "counted for another day", Change: func(s *Sample, it op.Item) bool { return s.added("dayw") != 0 && more("day")(s, it) }},
-		{Writes: "accept.ledger", Why: "went over the day's work", Change: func(s *Sample, it op.Item) bool {
+		{Writes: "accept.ledger readmit.ledger", Why: "counted for another day", Change: func(s *Sample, it op.Item) bool { return s.added("dayw") != 0 && more("day")(s, it) }},
+		{Writes: "accept.ledger readmit.ledger", Why: "went over the day's work", Change: func(s *Sample, it op.Item) bool {
 			it["dayw"] = op.N(tier(s).DailyWork.MS() - s.added("dayw") + 1)
 			return s.added("dayw") != 0
 		}},
-		{Writes: "accept.ledger", Why: "refused a day without work", Holds: true, Change: func(s *Sample, it op.Item) bool { return s.added("dayw") != 0 && without("dayw")(s, it) }},
-		{Writes: "accept.ledger", Why: "took a start tag that another submission has", Change: func(s *Sample, it op.Item) bool { return finish(s, it, far) }},
+		{Writes: "accept.ledger readmit.ledger", Why: "refused a day without work", Holds: true, Change: func(s *Sample, it op.Item) bool { return s.added("dayw") != 0 && without("dayw")(s, it) }},
+		{Writes: "accept.ledger readmit.ledger", Why: "took a start tag that another submission has", Change: func(s *Sample, it op.Item) bool { return finish(s, it, far) }},
 	}
 	return append(rules, append(stateRules(), laneRules()...)...)
 }
@@ -236,7 +249,7 @@ func finish(s *Sample, it op.Item, n int64) bool {
 }
 
 const rowWrites = "cancel.row cancel_request.row claim.row keep.row due.row expire.row finish_*.row hand_over.row lost_*.row move_due.row " +
-	"park.row release.row renew.row unpark.row withdraw.row"
+	"park.row readmit.row release.row renew.row unhold.row unpark.row withdraw.row"
 
 // stateRules: no row is changed in another state than it was read in.
 func stateRules() (rules []Rule) {
@@ -256,8 +269,8 @@ func laneRules() []Rule {
 		{Writes: "lane.enter_slot lane.release_slot lane.adopt", Why: "named a running task as queued", Change: names(op.VerbSet, "q#", "r#")},
 		{Writes: "lane.adopt", Why: "named a queued task as running too", Change: names(op.VerbSet, "r#", "q#")},
 		{Writes: "lane.adopt", Why: "named a running task twice", Change: names(op.VerbSet, "r#", "r#")},
-		{Writes: "lane.enter_slot lane.enter_ready", Why: "took no notice of what entered since", Change: fresh(to("entered", op.N(far)))},
-		{Writes: "lane.enter_slot lane.enter_ready", Why: "took no notice of lowered slots or a pause", Change: fresh(more("cut"))},
+		{Writes: "lane.enter_slot lane.enter_ready lane.enter_held", Why: "took no notice of what entered since", Change: fresh(to("entered", op.N(far)))},
+		{Writes: "lane.enter_slot lane.enter_ready lane.enter_held", Why: "took no notice of lowered slots or a pause", Change: fresh(more("cut"))},
 		{Writes: "lane.enter_slot lane.release_slot", Why: "gave a slot on an old count of other lanes' tasks", Change: func(s *Sample, it op.Item) bool {
 			return s.Write.Key == taskop.LaneKey("retry") && to("oq", op.N(far))(s, it)
 		}},

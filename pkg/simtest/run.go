@@ -9,7 +9,6 @@ import (
 
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
-	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 )
 
 // Result is what a run did.
@@ -153,5 +152,4 @@ func (m *model) told(key op.Key, final bool) {
 	if final {
 		m.stopped[key] = true
 	}
-	_ = taskop.RowKey
 }

@@ -71,6 +71,15 @@ type Prediction struct {
 	P95MS   int64
 	MargMS  int64
 	Probe   bool
+	Figures Figures
+}
+
+// Figures are what else the admission rested on.
+type Figures struct {
+	Samples                       int64 // behind the estimate
+	QueuedMS, Slots               int64 // of the lane
+	TenantQueuedMS, TenantLimitMS int64
+	CopyAgeMS                     int64 // of the copy of the lane
 }
 
 // Error is why the last attempt did not succeed. Message is the handler's own

@@ -65,6 +65,9 @@ func Readmit(t, again *task.Task, use LedgerUse) op.Tx {
 		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.SetN(aTag, again.Tag), op.SetN(aShift, again.ShiftMS), op.SetN(aTagCost, again.TagCost), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe),
 		op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(again.DueMS)),
 	}
+	if f := encodeFigures(again.Prediction.Figures); f != "" {
+		changes = append(changes, op.SetS(aFigures, f))
+	}
 	if again.Held {
 		changes = append(changes, op.SetN(aHeld, 1))
 	}

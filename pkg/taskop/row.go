@@ -61,6 +61,7 @@ const (
 	aDead     = "dd"
 	aDeadAt   = "da"
 	aLow      = "lw"
+	aFigures  = "df"
 	aHeld     = "hd"
 	aSeq      = "os"
 )
@@ -113,6 +114,7 @@ func EncodeRow(t *task.Task) op.Item {
 	num(aQuarant, t.QuarantinedMS)
 	num(aDead, t.Dead)
 	num(aDeadAt, t.DeadMS)
+	str(aFigures, encodeFigures(t.Prediction.Figures))
 	str(aToken, t.LeaseToken)
 	str(aReqHash, t.RequestHash)
 	str(aOrdering, t.OrderingKey)
@@ -180,7 +182,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished),
 		AdmittedMS: it.Int(aAdmit), Same: it.Int(aSame), QuarantinedMS: it.Int(aQuarant), Dead: it.Int(aDead), DeadMS: it.Int(aDeadAt),
 		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),
-			P95MS: it.Int(aP95), MargMS: it.Int(aMargin), Probe: it.Has(aProbe)},
+			P95MS: it.Int(aP95), MargMS: it.Int(aMargin), Probe: it.Has(aProbe), Figures: decodeFigures(it.Str(aFigures))},
 		Attempt: it.Int(aAttempt), Failures: it.Int(aFailures), LeaseToken: it.Str(aToken), LeaseUntilMS: it.Int(aLease),
 		AttemptMS: it.Int(aBegun), NotBeforeMS: it.Int(aNotBef), Tag: it.Int(aTag), ShiftMS: it.Int(aShift), TagCost: it.Int(aTagCost), CancelRequested: it.Has(aCancel),
 		Keyed: it.Has(aKeyed), RequestHash: it.Str(aReqHash), Nonce: it.Str(aNonce), OrderingKey: it.Str(aOrdering),
@@ -217,4 +219,19 @@ func mustJSON(v any) string {
 		panic("taskop: " + err.Error()) // our own structs of strings and numbers
 	}
 	return string(b)
+}
+
+// The figures of an admission share an attribute, whose name they would else pay six times.
+func encodeFigures(f task.Figures) string {
+	if f == (task.Figures{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d,%d,%d,%d,%d,%d", f.Samples, f.QueuedMS, f.Slots, f.TenantQueuedMS, f.TenantLimitMS, f.CopyAgeMS)
+}
+
+func decodeFigures(s string) (f task.Figures) {
+	if _, err := fmt.Sscanf(s, "%d,%d,%d,%d,%d,%d", &f.Samples, &f.QueuedMS, &f.Slots, &f.TenantQueuedMS, &f.TenantLimitMS, &f.CopyAgeMS); err != nil {
+		return task.Figures{} // a row from before there were any
+	}
+	return f
 }
