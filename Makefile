@@ -138,3 +138,7 @@ fair: ## play loads with and without the fair order on a virtual clock (ARGS=-qu
 .PHONY: cost
 cost: ## print what tasks, lanes and metrics cost on AWS (ARGS='-o docs/cost.md' writes it down)
 	@$(GO) run ./cmd/cost $(ARGS)
+
+.PHONY: coldstart
+coldstart: ## start the admission binary 50 times: time to its first poll, and no network call before (ARGS='-n 10')
+	@$(GO) run ./localstack/coldstart $(ARGS)

@@ -89,6 +89,12 @@ func New(e *environment.Environment, c *policy.Config, o Options) (*Plan, error)
 	p.Admission = p.function(environment.Admission, environment.Admission, "decides about submissions and answers the API", admissionTimeoutS, e.MemoryMB.Admission)
 	p.Admission.Env[env.Queues] = p.urls(e.Queue)
 	p.Admission.Env[env.Aggregator] = e.Function(environment.Aggregator)
+	if j := e.JWT; j != nil {
+		p.Admission.Env[env.JWTTenantClaim] = j.TenantClaim
+		if j.TierClaim != "" {
+			p.Admission.Env[env.JWTTierClaim] = j.TierClaim
+		}
+	}
 	p.Admission.Statements = admissionStatements(p)
 
 	p.Aggregator = p.function(environment.Aggregator, environment.Aggregator, "releases, repairs, publishes estimates and metrics", aggregatorTimeoutS, e.MemoryMB.Aggregator)

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lanekeeper/lanekeeper/pkg/env"
 	"github.com/lanekeeper/lanekeeper/pkg/environment"
 )
 
@@ -59,6 +60,10 @@ func (s *stack) api() {
 		settings[c.key] = map[string]any{"ThrottlingRateLimit": s.Env.Throttle.Rate, "ThrottlingBurstLimit": s.Env.Throttle.Burst}
 		route(c.id, c.key)
 	}
+	if s.Env.JWT != nil {
+		stage.AddResourceDependency(s.jwtRoute(api, target), nil)
+		settings[env.JWTRoute] = map[string]any{"ThrottlingRateLimit": s.Env.Throttle.Rate, "ThrottlingBurstLimit": s.Env.Throttle.Burst}
+	}
 	stage.SetRouteSettings(settings)
 	route("Default", "$default")
 	awslambda.NewCfnPermission(s.cdk, jsii.String("Permission"), &awslambda.CfnPermissionProps{
@@ -67,6 +72,19 @@ func (s *stack) api() {
 	})
 	awscdk.NewCfnOutput(s.cdk, jsii.String("ApiId"), &awscdk.CfnOutputProps{Value: api.Ref()})
 	awscdk.NewCfnOutput(s.cdk, jsii.String("ApiUrl"), &awscdk.CfnOutputProps{Value: api.AttrApiEndpoint()})
+}
+
+// jwtRoute is the one route behind the gateway's own authorizer: the whole API
+// again, for callers with a token. API keys keep working on the other routes, which an authorizer would close to them.
+func (s *stack) jwtRoute(api awsapigatewayv2.CfnApi, target *string) awsapigatewayv2.CfnRoute {
+	authorizer := awsapigatewayv2.NewCfnAuthorizer(s.cdk, jsii.String("Authorizer"), &awsapigatewayv2.CfnAuthorizerProps{
+		ApiId: api.Ref(), AuthorizerType: jsii.String("JWT"), Name: jsii.String(s.Env.Function("jwt")),
+		IdentitySource:   &[]*string{jsii.String("$request.header.Authorization")},
+		JwtConfiguration: &awsapigatewayv2.CfnAuthorizer_JWTConfigurationProperty{Issuer: jsii.String(s.Env.JWT.Issuer), Audience: jsii.Strings(s.Env.JWT.Audience...)},
+	})
+	return awsapigatewayv2.NewCfnRoute(s.cdk, jsii.String("Route-JWT"), &awsapigatewayv2.CfnRouteProps{
+		ApiId: api.Ref(), RouteKey: jsii.String(env.JWTRoute), Target: target, AuthorizationType: jsii.String("JWT"), AuthorizerId: authorizer.Ref(),
+	})
 }
 
 func (s *stack) throttle() *awsapigatewayv2.CfnStage_RouteSettingsProperty {

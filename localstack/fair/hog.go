@@ -33,9 +33,9 @@ func hogLoad(hog bool) func(w *world) {
 	}
 }
 
-// Hog: quiet tenants do not feel one that has thousands of tasks waiting, and
+// hog: quiet tenants do not feel one that has thousands of tasks waiting, and
 // are told so when they submit.
-func (r *Report) Hog(t *testing.T) {
+func (r *Report) hog(t *testing.T) {
 	cfg := config()
 	alone := play(t, cfg, without{}, hogLoad(false))
 	on := play(t, cfg, without{}, hogLoad(true))
@@ -71,9 +71,9 @@ func (r *Report) errors(on, plain *world) {
 	}
 }
 
-// Cancelled: a tenant that cancelled 2,000 waiting tasks is served like one that
+// cancelled: a tenant that cancelled 2,000 waiting tasks is served like one that
 // never had them.
-func (r *Report) Cancelled(t *testing.T) {
+func (r *Report) cancelled(t *testing.T) {
 	load := func(w *world) {
 		w.backlog(200_000, 100, "t0", func() { w.submit("t0", "unit", "", time.Second) })
 		w.sleepUntil(5000)

@@ -22,9 +22,9 @@ func overload(w *world) {
 	w.sleepUntil(300_000)
 }
 
-// Low: low priority gets the slots that are kept for it, whatever comes at higher
+// low: low priority gets the slots that are kept for it, whatever comes at higher
 // priority, and without them still begins within the bound of aging.
-func (r *Report) Low(t *testing.T) {
+func (r *Report) low(t *testing.T) {
 	share := func(w *world) float64 { return ratio(slotMS(w.log(of("t0")), 60_000, 300_000), 240_000*10) }
 	kept := config("LOW", "low_share: 0.1,")
 	on, off := share(play(t, kept, without{}, overload)), share(play(t, config(), without{}, overload))

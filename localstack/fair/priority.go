@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Flood: heavy work beside critical work, and low priority beside high.
-func (r *Report) Flood(t *testing.T) {
+// flood: heavy work beside critical work, and low priority beside high.
+func (r *Report) flood(t *testing.T) {
 	load := func(flood bool) func(w *world) {
 		return func(w *world) {
 			if flood {

@@ -43,19 +43,21 @@ func (r *Report) End() { _, _ = fmt.Fprintf(r.Out, "fair: %d passed, %d failed\n
 // Play plays all loads; with short only those that take a second or two.
 func (r *Report) Play(t *testing.T, short bool) {
 	r.head()
-	r.Cancelled(t)
-	r.Sharding(t)
-	r.Flood(t)
-	r.Units(t)
+	r.cancelled(t)
+	r.sharding(t)
+	r.flood(t)
+	r.units(t)
 	if short {
-		r.Order(t, 50, 10)
+		r.order(t, 50, 10)
 	} else {
-		r.Order(t, 1000, 20)
-		r.Hog(t)
-		r.Weights(t)
-		r.Low(t)
-		r.HandOver(t)
+		r.order(t, 1000, 20)
+		r.hog(t)
+		r.weights(t)
+		r.low(t)
+		r.handOver(t)
 	}
+	r.later("the first four in real time on the embedded engine, side by side", "not built yet")
+	r.later("lanes by learning and by tier", "classes do not move between lanes yet")
 	r.End()
 }
 

@@ -32,8 +32,8 @@ func worst(w *world, from, to, window int64) (points float64) {
 	return points
 }
 
-// Weights: slots go by weight.
-func (r *Report) Weights(t *testing.T) {
+// weights: slots go by weight.
+func (r *Report) weights(t *testing.T) {
 	equal := func(*world) time.Duration { return time.Second }
 	var got [2]float64
 	for i, off := range []without{{}, {order: true, prediction: true}} {
@@ -50,8 +50,8 @@ func (r *Report) Weights(t *testing.T) {
 	r.line(got[0] <= 3, "weights 3:1:1, heavy-tailed tasks: worst distance in any 10 min", fmt.Sprintf("%.1f points", got[0]), "<= 3 points", fmt.Sprintf("%.1f points", got[1]))
 }
 
-// Sharding: splitting a backlog gains nothing.
-func (r *Report) Sharding(t *testing.T) {
+// sharding: splitting a backlog gains nothing.
+func (r *Report) sharding(t *testing.T) {
 	load := func(w *world) {
 		w.backlog(200_000, 100, "t1", func() { w.submit("t1", "unit", "", time.Second) })
 		w.wg.Go(func() {

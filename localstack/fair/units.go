@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Units: what the order costs in write units, and what hand-over takes behind a
+// units: what the order costs in write units, and what hand-over takes behind a
 // long backlog.
-func (r *Report) Units(t *testing.T) {
+func (r *Report) units(t *testing.T) {
 	per := func(off without, load func(w *world)) float64 {
 		w := play(t, config(), off, load)
 		return w.wru / float64(w.accepted)
@@ -33,8 +33,8 @@ func (r *Report) Units(t *testing.T) {
 	r.line(a-b <= 4, "write units of a task that waited", fmt.Sprintf("%.2f (+%.2f)", a, a-b), "<= + 4", fmt.Sprintf("%.2f", b))
 }
 
-// HandOver: the next task begins as soon behind 10,000 waiting as behind 100.
-func (r *Report) HandOver(t *testing.T) {
+// handOver: the next task begins as soon behind 10,000 waiting as behind 100.
+func (r *Report) handOver(t *testing.T) {
 	gap := func(waiting int) int64 {
 		w := play(t, config(), without{}, func(w *world) {
 			for range 8 {

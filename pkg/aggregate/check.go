@@ -158,7 +158,7 @@ func (r *run) countWaiting(ctx context.Context, lane string, parked bool) (n, wo
 			workMS += e.AmountMS
 			return true
 		})
-		if err = errors.Join(err, bad); err != nil {
+		if err := errors.Join(err, bad); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -32,6 +32,7 @@ type Handler struct {
 	ops     *operate.Service
 	version string
 	hash    string
+	jwt     JWT
 }
 
 // New makes the handler; version is the build's, shown by /healthz.
@@ -81,11 +82,12 @@ func (h *Handler) Handle(ctx context.Context, req Request) (resp Response, err e
 
 func (h *Handler) answer(ctx context.Context, req *Request) Response {
 	method := req.RequestContext.HTTP.Method
+	path, byToken := h.jwt.path(req.RawPath)
 	var found *route
 	var allow []string
 	c := &call{Handler: h, req: req}
 	for i := range routes {
-		args, ok := match(routes[i].path, req.RawPath)
+		args, ok := match(routes[i].path, path)
 		if !ok {
 			continue
 		}
@@ -104,7 +106,7 @@ func (h *Handler) answer(ctx context.Context, req *Request) Response {
 		return h.refusal(req, &intake.Refusal{Code: events.NotFound, Detail: "there is no such path"})
 	}
 	if !found.open {
-		who, err := h.svc.Authenticate(ctx, bearer(req))
+		who, err := h.authenticate(ctx, req, byToken)
 		if err != nil {
 			return h.refusal(req, asRefusal(ctx, err))
 		}
@@ -113,6 +115,9 @@ func (h *Handler) answer(ctx context.Context, req *Request) Response {
 	a, err := found.serve(c, ctx)
 	if err != nil {
 		return h.refusal(req, asRefusal(ctx, err))
+	}
+	if byToken {
+		a.moveLinks()
 	}
 	return h.respond(req, a)
 }

@@ -104,7 +104,7 @@ func Admission(ctx context.Context, getenv Getenv) (func(context.Context, apigw.
 	if name := getenv(env.Aggregator); name != "" {
 		d.Wake = waker(lambda.NewFromConfig(b.aws), name)
 	}
-	return apigw.New(intake.New(d), Version).Handle, nil
+	return apigw.New(intake.New(d), Version).WithJWT(apigw.JWT{TenantClaim: getenv(env.JWTTenantClaim), TierClaim: getenv(env.JWTTierClaim)}).Handle, nil
 }
 
 // waker invokes the aggregator asynchronously. That it could not be woken is no

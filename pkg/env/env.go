@@ -21,6 +21,18 @@ const (
 	// DeadLetters is what the URLs of dead-letter queues add to those of the lanes'
 	// queues, so that the aggregator can count what is in them. Empty: it does not.
 	DeadLetters = "LANEKEEPER_DEAD_LETTERS"
+	// JWTTenantClaim is the claim that names the tenant of a JWT which API Gateway
+	// has verified. Empty: admission takes API keys only.
+	JWTTenantClaim = "LANEKEEPER_JWT_TENANT_CLAIM"
+	// JWTTierClaim is the claim that names its tier. Empty: the tenant's stored contract does.
+	JWTTierClaim = "LANEKEEPER_JWT_TIER_CLAIM"
+)
+
+// The API's operations stand a second time under JWTPrefix, for callers with a
+// JWT; JWTRoute is the key of the gateway's route that has the authorizer.
+const (
+	JWTPrefix = "/jwt"
+	JWTRoute  = "ANY " + JWTPrefix + "/v1/{proxy+}"
 )
 
 // DefaultConfig is where the compiled configuration lies in a function's

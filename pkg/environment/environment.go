@@ -3,6 +3,7 @@ package environment
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,6 +47,8 @@ type Environment struct {
 	// Workers are binaries of your own by lane, built for Architecture; the key default is for all other lanes. Lanes
 	// without one run the built-in handlers. Paths are relative to the environment's file.
 	Workers map[string]string `yaml:"workers"`
+	// JWT lets callers show a JSON Web Token instead of an API key, on routes of their own. nil: API keys only.
+	JWT *JWT `yaml:"jwt"`
 
 	dir string
 }
@@ -54,6 +57,30 @@ type Environment struct {
 type Throttle struct {
 	Rate  int `yaml:"rate"`  // requests a second
 	Burst int `yaml:"burst"` // requests at once
+}
+
+// JWT says whose tokens API Gateway accepts and what stands in them.
+type JWT struct {
+	// Issuer is the https address under which the issuer publishes its keys, exactly as in the claim iss.
+	Issuer string `yaml:"issuer"`
+	// Audience are the accepted values of the claim aud, or client_id where there is no aud; at least one.
+	Audience []string `yaml:"audience"`
+	// TenantClaim is the claim that names the tenant.
+	TenantClaim string `yaml:"tenant_claim"`
+	// TierClaim is the claim that names the tier; empty: the tenant's stored contract says it.
+	TierClaim string `yaml:"tier_claim"`
+}
+
+func (j *JWT) validate() error {
+	if j == nil {
+		return nil
+	}
+	u, err := url.Parse(j.Issuer)
+	return errors.Join(
+		faultIf(err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "", "jwt.issuer: %q is no https address", j.Issuer),
+		faultIf(len(j.Audience) == 0 || slices.Contains(j.Audience, ""), "jwt.audience: needs at least one value and no empty one, or any token of the issuer would do"),
+		faultIf(j.TenantClaim == "", "jwt.tenant_claim: is missing"),
+	)
 }
 
 // Memory is per kind of function, in MB.
@@ -106,6 +133,7 @@ func (e *Environment) validate() error {
 		faultIf(!slices.Contains(retentions, e.LogRetentionDays), "log_retention_days: %d is none of %v", e.LogRetentionDays, retentions),
 		faultIf(e.Throttle.Rate < 1 || e.Throttle.Burst < 1, "throttle: rate and burst must be at least 1"),
 		memory("admission", e.MemoryMB.Admission), memory("worker", e.MemoryMB.Worker), memory("aggregator", e.MemoryMB.Aggregator),
+		e.JWT.validate(),
 	)
 }
 

@@ -53,6 +53,22 @@ func TestLoadReportsEveryFault(t *testing.T) {
 	}
 }
 
+func TestJWT(t *testing.T) {
+	e, err := Load(write(t, "dev.yaml", sound+"jwt: {issuer: https://id.example/pool, audience: [queue], tenant_claim: tenant, tier_claim: tier}\n"))
+	if err != nil || e.JWT == nil || e.JWT.Issuer != "https://id.example/pool" || e.JWT.TenantClaim != "tenant" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if e, err := Load(write(t, "dev.yaml", sound)); err != nil || e.JWT != nil {
+		t.Errorf("without: %+v, %v", e, err)
+	}
+	_, err = Load(write(t, "dev.yaml", sound+"jwt: {issuer: 'http://id.example', audience: []}\n"))
+	for _, part := range []string{"jwt.issuer", "jwt.audience", "jwt.tenant_claim"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("nothing about %s in %v", part, err)
+		}
+	}
+}
+
 func TestReservesFitTheQuota(t *testing.T) {
 	e := &Environment{Reservations: true}
 	if err := e.CheckReserves(900, 1000); err != nil {

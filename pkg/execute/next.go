@@ -122,7 +122,7 @@ func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task,
 		// A release of it, or an earlier try of its submission, stopped half-way: it has
 		// a slot of its own; or it goes on itself, and the lane was never told that it ran.
 		if _, begun = s.writeLane(ctx, taskop.BeginRun(lane.Name, s.open(next.Task)), lane.Name); !begun {
-			met, ok = s.writeLane(ctx, swap, lane.Name) // that release has just been taken back
+			_, ok = s.writeLane(ctx, swap, lane.Name) // that release has just been taken back
 		}
 	}
 	switch {

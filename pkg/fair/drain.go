@@ -45,7 +45,8 @@ func (d *Drain) Observe(entries []Entry, slots int, full bool, nowMS int64) int6
 		fade := math.Exp(-float64(dt) / drainMemoryMS)
 		c := float64(dt) * float64(slots)
 		d.capacity = d.capacity*fade + c
-		d.drained = d.drained*fade + min(max(float64(d.waitingMS-left), 0), c)
+		// Cancelled work was not drained; but ticks vary, and a bound at c would only cut the good ones.
+		d.drained = d.drained*fade + min(max(float64(d.waitingMS-left), 0), 2*c)
 	}
 	d.atMS, d.waitingMS, d.lastKey, d.seen = nowMS, waiting, last, full && waiting > 0
 	if d.capacity < float64(drainLeastMS*slots) {

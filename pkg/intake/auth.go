@@ -53,6 +53,39 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, e
 	return p, nil
 }
 
+// Claimed finds out whom the claims of a token stand for that somebody else has
+// verified: a tenant, never an operator. An empty tier means the tenant's stored
+// contract says it, of which the answer is cached as for keys. The error is a *Refusal.
+func (s *Service) Claimed(ctx context.Context, tenant, tier string) (Principal, error) {
+	unknown := refuse(events.Unauthenticated, "the token names no tenant with a known tier")
+	if !ValidName(tenant) {
+		return Principal{}, unknown
+	}
+	if tier != "" {
+		if _, known := s.Config.Tier(tier); !known {
+			return Principal{}, unknown
+		}
+		return Principal{Tenant: tenant, Tier: tier}, nil
+	}
+	now, entry := s.Clock(), "claimed "+tenant // no hash has a space
+	p, ok := s.creds.get(entry, now)
+	if !ok {
+		tier, err := s.tierOf(ctx, tenant)
+		if err != nil {
+			return Principal{}, Unavailable(ctx, "reading a contract", err)
+		}
+		ttl := unknownTTL
+		if tier != "" {
+			p, ttl = Principal{Tenant: tenant, Tier: tier}, credentialTTL
+		}
+		s.creds.put(entry, p, now.Add(ttl), now)
+	}
+	if p == (Principal{}) {
+		return p, unknown
+	}
+	return p, nil
+}
+
 func (s *Service) lookup(ctx context.Context, bearer string) (Principal, error) {
 	item, err := s.Table.Get(ctx, taskop.CredentialKey(bearer), false)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"strings"
 
 	"github.com/lanekeeper/lanekeeper/events"
-	"github.com/lanekeeper/lanekeeper/pkg/clock"
 	"github.com/lanekeeper/lanekeeper/pkg/chain"
+	"github.com/lanekeeper/lanekeeper/pkg/clock"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/retry"
