@@ -108,7 +108,10 @@ func TestACommonFaultHaltsItsClassUntilItIsMended(t *testing.T) {
 		}
 	}
 	for _, id := range burnt {
-		s.eventually(func() (bool, string) { now := s.task(alpha, id); return !now.State.Live(), "still " + string(now.State) })
+		s.eventually(func() (bool, string) {
+			now := s.task(alpha, id)
+			return !now.State.Live(), "still " + string(now.State)
+		})
 	}
 	s.atRest("alpha")
 }

@@ -129,7 +129,7 @@ func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.T
 		// Counted before the row's write, and rather twice than not at all: too full is
 		// safe, a task that waits uncounted is passed over.
 		var lane op.Item
-		for counted, try := false, 0; !counted && try < goOnTries; try++ {
+		for counted, try := false, 0; !counted && try < laneTries; try++ {
 			lane, counted = s.writeLane(ctx, taskop.GoOn(t.AtLane, t.AmountMS), t.AtLane)
 		}
 		v.end.Again = s.place(ctx, t, lane)
@@ -162,9 +162,9 @@ func (s *Service) passOn(ctx context.Context, t *task.Task, to task.State) {
 	}
 }
 
-// goOnTries is how often the lane is told of a task that goes on while the store
-// fails.
-const goOnTries = 4
+// laneTries is how often a lane is told of a task that it would otherwise count
+// too little for, while the store fails.
+const laneTries = 4
 
 // Bounds of writing an end while the store fails. After that the lease runs
 // out and the attempt counts as lost.

@@ -136,8 +136,12 @@ func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task,
 	default:
 		// The slot was repaired away under us: count the new attempt afresh. If it is
 		// named already, only the answer to the hand-over was lost.
-		if _, ok := s.writeLane(ctx, taskop.AdoptOpen(lane.Name, s.open(next.Task)), lane.Name); ok {
-			s.writeLane(ctx, taskop.LeaveReady(lane.Name, next.AmountMS, next.parked), lane.Name)
+		for try := 0; !ok && try < laneTries; try++ {
+			if met, ok = s.writeLane(ctx, taskop.AdoptOpen(lane.Name, s.open(next.Task)), lane.Name); ok {
+				s.writeLane(ctx, taskop.LeaveReady(lane.Name, next.AmountMS, next.parked), lane.Name)
+			} else if met != nil {
+				break // named already
+			}
 		}
 	}
 }

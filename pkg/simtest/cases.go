@@ -108,6 +108,27 @@ func Cases() []Case {
 			Want:  map[task.State]int{task.Succeeded: 4, task.Failed: 1},
 		},
 		{
+			Name: "a task that cannot start in time is found out only when a slot is free",
+			Script: alone(time.Second, func(c *Client) {
+				fill(c, 39_000)
+				sub := c.submission("plain", work{Do: "ok"}, "key")
+				sub.DeadlineMS = 12_000
+				id, _ := c.insist(sub)
+				c.pause(15*time.Second, 15*time.Second)
+				c.expect(id, task.Expired)
+			}),
+		},
+		{
+			Name:   "the slot of a submission that is still being accepted is taken away",
+			Script: alone(time.Second, one("quick", work{Do: "ok", MS: 2000})),
+			Takes: func(c *Call) time.Duration {
+				if c.Name == "accept" {
+					return 3 * time.Second
+				}
+				return 0
+			},
+		},
+		{
 			Name: "a late copy of the first lane's message claims in the retry lane",
 			Script: func(w *World) {
 				alone(time.Second, func(c *Client) {

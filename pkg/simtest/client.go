@@ -53,6 +53,16 @@ func (c *Client) enter(phase string) {
 	c.pause(time.Millisecond, time.Millisecond)
 }
 
+// expect holds a task to a state at this moment.
+func (c *Client) expect(id string, want task.State) {
+	c.w.post("expectation of "+c.name, func() {
+		if t := c.w.model.tasks[taskop.RowKey(c.tenant, id)]; t == nil || t.State != want {
+			c.w.violate("task %s is not %s: %+v", id, want, t)
+		}
+	})
+	c.pause(time.Millisecond, time.Millisecond)
+}
+
 // call runs body in an admission function and returns when it, or the gateway
 // in its place, has answered; check is called on the scheduler at that moment.
 func (c *Client) call(what string, body func(ctx context.Context, s *intake.Service), check func(ok bool)) {
