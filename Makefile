@@ -20,7 +20,8 @@ help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve the whole stack on this machine (PORT, DATA_DIR, LANEKEEPER_CONFIG)
-	$(GO) run ./localstack/run $(ARGS)
+	@$(GO) build -o build/lanekeeper-local ./localstack/run
+	@exec build/lanekeeper-local $(ARGS)
 
 demo: ## play the burst test on a stack of its own and print the table
 	$(GO) run ./cmd/demo $(ARGS)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/lanekeeper/lanekeeper/pkg/env"
@@ -89,6 +90,7 @@ func New(e *environment.Environment, c *policy.Config, o Options) (*Plan, error)
 	p.Admission = p.function(environment.Admission, environment.Admission, "decides about submissions and answers the API", admissionTimeoutS, e.MemoryMB.Admission)
 	p.Admission.Env[env.Queues] = p.urls(e.Queue)
 	p.Admission.Env[env.Aggregator] = e.Function(environment.Aggregator)
+	p.Admission.Env[env.TraceShare] = strconv.FormatFloat(e.TraceShare, 'g', -1, 64)
 	if j := e.JWT; j != nil {
 		p.Admission.Env[env.JWTTenantClaim] = j.TenantClaim
 		if j.TierClaim != "" {

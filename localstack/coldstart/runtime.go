@@ -20,6 +20,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lanekeeper/lanekeeper/pkg/clock"
 	"github.com/lanekeeper/lanekeeper/pkg/env"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 )
@@ -115,10 +116,10 @@ func (b *bench) start(ctx context.Context) (sample, error) {
 		switch {
 		case ok && path == "invocation/next" && next < len(calls):
 			if next == 0 {
-				polled <- time.Now()
+				polled <- clock.System()
 			}
 			w.Header().Set("Lambda-Runtime-Aws-Request-Id", strconv.Itoa(next))
-			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(startTimeout).UnixMilli(), 10))
+			w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(clock.System().Add(startTimeout).UnixMilli(), 10))
 			_ = json.NewEncoder(w).Encode(calls[next].event)
 		case ok && path == fmt.Sprintf("invocation/%d/response", next):
 			var resp events.APIGatewayV2HTTPResponse
@@ -148,7 +149,7 @@ func (b *bench) start(ctx context.Context) (sample, error) {
 	function := exec.CommandContext(ctx, filepath.Join(b.dir, "bootstrap"))
 	function.Dir, function.Stdout, function.Stderr = b.dir, &output, &output
 	function.Env = append(slices.Clone(b.environment), "AWS_LAMBDA_RUNTIME_API="+listener.Addr().String())
-	began := time.Now()
+	began := clock.System()
 	if err := function.Start(); err != nil {
 		return s, err
 	}

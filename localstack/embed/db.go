@@ -183,6 +183,10 @@ func (db *DB) release() error {
 		errs = append(errs, db.reads.Close())
 	}
 	if db.writes != nil {
+		// Everything into the one file: a copy of it is then a copy of all.
+		if _, err := db.writes.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			errs = append(errs, err)
+		}
 		errs = append(errs, db.writes.Close())
 	}
 	return errors.Join(append(errs, db.lock.Close())...)

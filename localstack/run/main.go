@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lanekeeper/lanekeeper/localstack/embed"
 	"github.com/lanekeeper/lanekeeper/localstack/stack"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/policy/policyfile"
@@ -45,7 +46,12 @@ func run(getenv func(string) string) error {
 	}
 	dir := or(getenv("DATA_DIR"), ".lanekeeper")
 	s, err := stack.Start(context.Background(), stack.Options{Config: cfg, DataDir: dir, Addr: "127.0.0.1:" + or(getenv("PORT"), "8080")})
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w; choose another port with PORT", err)
+	case errors.Is(err, embed.ErrInUse):
+		return fmt.Errorf("%w: another Lanekeeper runs on %s; stop it, or choose another folder with DATA_DIR", err, dir)
+	case err != nil:
 		return err
 	}
 	greet(s.URL, file, dir, cfg)

@@ -87,13 +87,17 @@ func start(t *testing.T, mux *worker.Mux) *server {
 	return startIn(t, t.TempDir(), mux)
 }
 
-func startIn(t *testing.T, dir string, mux *worker.Mux) *server {
+func startIn(t *testing.T, dir string, mux *worker.Mux, set ...func(*stack.Options)) *server {
 	t.Helper()
 	cfg, err := policyfile.Parse("test.yaml", []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stack.Start(context.Background(), stack.Options{Config: cfg, DataDir: dir, Mux: mux})
+	o := stack.Options{Config: cfg, DataDir: dir, Mux: mux}
+	for _, f := range set {
+		f(&o)
+	}
+	s, err := stack.Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

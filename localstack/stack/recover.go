@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
@@ -47,6 +48,21 @@ func (s *Stack) recover(ctx context.Context) error {
 		if _, err := s.db.Table().Write(ctx, w); err != nil && op.FailedCond(err) == nil {
 			return fmt.Errorf("recovering interrupted tasks: %w", err)
 		}
+	}
+	return nil
+}
+
+// compareTenant warns where the file's tenant is not what the table holds: the
+// file only seeds, the table counts.
+func (s *Stack) compareTenant(ctx context.Context, name string) error {
+	item, err := s.db.Table().Get(ctx, taskop.TenantKey(name), true)
+	if err != nil {
+		return err
+	}
+	stored := taskop.DecodeTenant(item)
+	if want, _ := s.opts.Config.Tenant(name); stored != want.Tier {
+		slog.WarnContext(ctx, "the tenant has another tier in the data than in the configuration, which only seeds new tenants; change it with PUT /v1/admin/tenants/"+name+" or begin with an empty DATA_DIR",
+			"tenant", name, "tier", stored, "configured", want.Tier)
 	}
 	return nil
 }

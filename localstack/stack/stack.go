@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 	"github.com/lanekeeper/lanekeeper/pkg/tickevent"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -44,6 +46,8 @@ type Options struct {
 	Mux     *worker.Mux
 	// PublishEvery is how often estimates are published; 0 is once a minute.
 	PublishEvery time.Duration
+	// Trace follows tasks; nil: nothing is.
+	Trace *trace.Tracer
 	// Table and Queue wrap the store and the queue, for tests that make them fail.
 	Table func(op.Table) op.Table
 	Queue func(queue.Sender) queue.Sender
@@ -64,7 +68,7 @@ type Stack struct {
 	sched    *schedule.Schedule
 	stopping atomic.Bool
 	kill     context.CancelFunc
-	flushed  chan struct{}
+	beside   sync.WaitGroup
 }
 
 // Start starts everything; it is ready when Start returns. The end of ctx stops
@@ -81,13 +85,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		o.Mux = worker.New()
 	}
 	ctx, kill := context.WithCancel(ctx)
-	s := &Stack{opts: o, db: db, table: db.Table(), kill: kill, flushed: make(chan struct{})}
+	s := &Stack{opts: o, db: db, table: db.Table(), kill: kill}
 	if o.Table != nil {
 		s.table = o.Table(s.table)
 	}
 	if err := s.start(ctx); err != nil {
-		kill()
-		close(s.flushed)
 		return nil, errors.Join(err, s.Stop(context.Background()))
 	}
 	return s, nil
@@ -95,6 +97,13 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 
 func (s *Stack) start(ctx context.Context) error {
 	cfg := s.opts.Config
+	var listener net.Listener
+	if s.opts.Addr != "" { // first of all: nothing has begun yet when the port is taken
+		var err error
+		if listener, err = net.Listen("tcp", s.opts.Addr); err != nil {
+			return err
+		}
+	}
 	if err := s.seed(ctx); err != nil {
 		return err
 	}
@@ -109,9 +118,9 @@ func (s *Stack) start(ctx context.Context) error {
 		sender = s.opts.Queue(sender)
 	}
 	aggregator := aggregate.New(aggregate.Deps{Config: cfg, Table: s.table, Queue: sender, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
-		NewID: chance.NewToken, PublishEvery: s.opts.PublishEvery, Stopping: s.stopping.Load})
+		NewID: chance.NewToken, Trace: s.opts.Trace, PublishEvery: s.opts.PublishEvery, Stopping: s.stopping.Load})
 	admission := intake.New(intake.Deps{Config: cfg, Table: s.table, Queue: sender, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
-		NewID: chance.NewID, Wake: s.wake})
+		NewID: chance.NewID, Trace: s.opts.Trace, Wake: s.wake})
 
 	var err error
 	s.sched, err = schedule.Start(ctx, schedule.Config{Name: "aggregator", Every: time.Minute, Timeout: 200 * time.Second,
@@ -130,15 +139,16 @@ func (s *Stack) start(ctx context.Context) error {
 		}
 	}
 	s.gateway = gateway.New(function.Handler(apigw.New(admission, awsboot.Version).Handle), gateway.Options{FunctionName: "admission"})
-	go s.flush(ctx)
-	return s.listen()
+	s.beside.Go(func() { s.flush(ctx) })
+	s.serve(listener)
+	return nil
 }
 
 func (s *Stack) startLane(ctx context.Context, name string) error {
 	cfg := s.opts.Config
 	lane, _ := cfg.Lane(name)
 	svc := execute.New(execute.Deps{Config: cfg, Table: s.table, Mux: s.opts.Mux, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
-		NewID: chance.NewToken, Stopping: s.stopping.Load})
+		NewID: chance.NewToken, Trace: s.opts.Trace, Stopping: s.stopping.Load})
 	m, err := mapping.Start(ctx, mapping.Config{
 		Queue: name, Source: s.db.Queues(), Handler: function.Handler(sqsevent.New(svc, name).Handle), FunctionName: "worker-" + name,
 		FunctionTimeout: cfg.FunctionTimeout(name).Std(), BatchSize: lane.Batch.Size, Window: lane.Batch.Window.Std(),
@@ -198,6 +208,11 @@ func (s *Stack) seed(ctx context.Context) error {
 		}
 	}
 	for _, name := range cfg.TenantNames() {
+		if err := s.compareTenant(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range cfg.TenantNames() {
 		t, _ := cfg.Tenant(name)
 		for _, key := range t.Keys { // one that was withdrawn stays so
 			if err := s.db.Table().Transact(ctx, taskop.AddKey(name, key, clock.System().UnixMilli(), nil)); err != nil && op.FailedCond(err) == nil {
@@ -236,7 +251,10 @@ func (s *Stack) Table() op.Table { return s.table }
 // DB is the embedded engine.
 func (s *Stack) DB() *embed.DB { return s.db }
 
-func (s *Stack) listen() error {
+// uploadLimit is how long a request may take to come in whole.
+const uploadLimit = 30 * time.Second
+
+func (s *Stack) serve(l net.Listener) {
 	metrics := prom.Handler(s.metrics)
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" { // beside the API, not part of it
@@ -245,27 +263,21 @@ func (s *Stack) listen() error {
 		}
 		s.gateway.ServeHTTP(w, r)
 	})
-	if s.opts.Addr == "" {
-		return nil
-	}
-	l, err := net.Listen("tcp", s.opts.Addr)
-	if err != nil {
-		return err
+	if l == nil {
+		return
 	}
 	s.URL = "http://" + l.Addr().String()
-	s.server = &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	s.server = &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: uploadLimit, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	go func() {
 		if err := s.server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			slog.Error("the server ended", "error", err)
 		}
 	}()
-	return nil
 }
 
 // flush writes the statistics once a second. On AWS each invocation does it when
 // it is due; here idle functions would keep the last few for ever.
 func (s *Stack) flush(ctx context.Context) {
-	defer close(s.flushed)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -280,13 +292,20 @@ func (s *Stack) flush(ctx context.Context) {
 	}
 }
 
+// answerTime is how long requests under way may take once the system stops.
+const answerTime = 3 * time.Second
+
 // Stop drains: no new requests, no new attempts, running ones may finish until
 // ctx ends; then they are told to hand their tasks back. Nothing is lost either way.
 func (s *Stack) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	var errs []error
 	if s.server != nil {
-		errs = append(errs, s.server.Shutdown(ctx))
+		answers, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		if s.server.Shutdown(answers) != nil {
+			errs = append(errs, s.server.Close()) // what still comes in or waits does so in vain
+		}
 	}
 	done := make(chan error, len(s.mappings))
 	for _, m := range s.mappings {
@@ -303,7 +322,7 @@ func (s *Stack) Stop(ctx context.Context) error {
 		}
 	}
 	s.kill()
-	<-s.flushed
+	s.beside.Wait()
 	end, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	for _, t := range s.tallies {

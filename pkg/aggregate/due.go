@@ -19,6 +19,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // Bounds of one tick's visits: per shard, and at once.
@@ -215,7 +216,7 @@ func (r *run) adopt(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 		o.Running, o.SinceMS = true, t.AttemptMS
 	}
 	if err := r.writeLane(ctx, taskop.AdoptOpen(l.Name, o), l); err != nil && !moved(err) {
-		slog.WarnContext(ctx, "an open task is still missing from its lane", "task", t.ID, "lane", l.Name, "error", err)
+		slog.WarnContext(ctx, "an open task is still missing from its lane", trace.Task(t), "error", err)
 	}
 }
 
@@ -248,7 +249,8 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	if err := r.Table.Transact(ctx, taskop.Finish(t, end)); err != nil {
 		return err
 	}
-	slog.WarnContext(ctx, "a worker was lost", "task", t.ID, "lane", t.AtLane, "class", t.Class, "attempt", t.Attempt)
+	slog.WarnContext(ctx, "a worker was lost", trace.Task(t))
+	r.Trace.Ended(ctx, t, task.OutcomeLost, nowMS)
 	r.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: task.OutcomeLost, ServiceMS: nowMS - t.AttemptMS,
 		Retried: end.Event == task.Retry, Quarantined: end.Event == task.Poison, Signature: lostSignature(&after)})
 	var laneErr error

@@ -49,6 +49,7 @@ func TestALostWorkerIsFoundOneMillisecondAfterItsLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, b *bench) {
+				written := b.traced()
 				id := b.submit("alpha", "")
 				lost := b.dies("alpha", id)
 				if c.cancel {
@@ -71,6 +72,10 @@ func TestALostWorkerIsFoundOneMillisecondAfterItsLease(t *testing.T) {
 				}
 				if l := b.Lane(t, "standard"); !l.Empty() || len(l.Tasks) > 0 {
 					t.Errorf("its slot is still taken: %+v", l)
+				}
+				if s := *written; len(s) != 2 || s[1].Outcome != task.OutcomeLost || s[1].Attempt != 1 || s[1].TraceID != s[0].TraceID || s[1].ParentID != s[0].SpanID ||
+					s[1].StartMS != lost.AttemptMS || s[1].EndMS != lost.LeaseUntilMS+1 {
+					t.Errorf("its submission and its end in one trace: %+v", s)
 				}
 				// The dead worker was only slow: what it brings is refused.
 				after := *lost

@@ -11,11 +11,13 @@ import (
 
 	"github.com/lanekeeper/lanekeeper/localstack/rig"
 	"github.com/lanekeeper/lanekeeper/pkg/aggregate"
+	"github.com/lanekeeper/lanekeeper/pkg/chance"
 	"github.com/lanekeeper/lanekeeper/pkg/execute"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/simtest/memtable"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -49,6 +51,19 @@ func run(t *testing.T, test func(*testing.T, *bench), replacements ...string) {
 		test(t, b)
 		b.CheckHoldings(t)
 	})
+}
+
+// spans keeps what a tracer writes.
+type spans []trace.Span
+
+func (s *spans) Span(_ context.Context, x trace.Span) { *s = append(*s, x) }
+
+// traced follows every submission from now on.
+func (b *bench) traced() *spans {
+	got := &spans{}
+	b.in.Trace = trace.New(trace.Options{Share: 1, Float: b.Float, Hex: chance.Hex, Sink: got})
+	b.agg.Trace = b.in.Trace
+	return got
 }
 
 // submit submits a task of a tenant and lets a millisecond pass.

@@ -109,10 +109,9 @@ func TestATenantAtItsLimitDoesNotClogTheOrder(t *testing.T) {
 // copies from before are void.
 func TestFewerSlotsReleaseLess(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		l := taskop.Lane{}
 		b.write(taskop.CreateLane("standard", 7))
 		b.tick()
-		if l = b.Lane(t, "standard"); l.Slots != 2 || l.Cut != 1 {
+		if l := b.Lane(t, "standard"); l.Slots != 2 || l.Cut != 1 {
 			t.Errorf("%+v", l)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/operate"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 const (
@@ -102,7 +103,7 @@ func (r *run) replay(ctx context.Context, rep taskop.Replay, lanes map[string]*t
 		case err == nil:
 			rep.Admitted++
 			spare[lane]--
-			slog.InfoContext(ctx, "replayed", "task", t.ID, "replay", rep.ID)
+			slog.InfoContext(ctx, "replayed", trace.Task(t), "replay", rep.ID)
 		default:
 			again, end := r.refusal(err, stopped, lane, t.Tenant)
 			if end != nil {

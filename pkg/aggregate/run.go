@@ -15,6 +15,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // Deps is what the service works with.
@@ -37,6 +38,8 @@ type Deps struct {
 	DeadLetters DeadLetters
 	// Admission admits quarantined tasks again; nil makes one beside the same store.
 	Admission *intake.Service
+	// Trace follows attempts whose worker was lost; nil: none.
+	Trace *trace.Tracer
 }
 
 // Service is the aggregator.

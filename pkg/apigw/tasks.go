@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 func (c *call) health(context.Context) (*answer, error) {
@@ -34,30 +34,16 @@ func (c *call) submission() (intake.Submission, error) {
 	}
 	h := intake.Header{}
 	h.IdempotencyKey, h.HasIdempotencyKey = header(c.req, "idempotency-key")
-	if trace, _ := header(c.req, "traceparent"); validTraceparent(trace) {
-		h.Traceparent = trace
+	if brought, _ := header(c.req, "traceparent"); brought != "" {
+		if t, ok := trace.Parse(brought); ok { // what cannot be read is no trace
+			h.Traceparent = t.String()
+		}
 	}
 	sub, refusal := intake.Decode(raw, h, c.svc.Config)
 	if refusal != nil {
 		return none, refusal
 	}
 	return sub, nil
-}
-
-// validTraceparent accepts W3C trace contexts of version 00 and drops others.
-func validTraceparent(s string) bool {
-	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || !strings.HasPrefix(s, "00") {
-		return false
-	}
-	for i, b := range []byte(s) {
-		if i == 2 || i == 35 || i == 52 {
-			continue
-		}
-		if (b < '0' || b > '9') && (b < 'a' || b > 'f') {
-			return false
-		}
-	}
-	return s[3:35] != strings.Repeat("0", 32) && s[36:52] != strings.Repeat("0", 16)
 }
 
 func (c *call) submit(ctx context.Context) (*answer, error) {

@@ -28,7 +28,7 @@ var (
 	// operations say what is read and written, as values.
 	operations = []string{"./pkg/op", "./pkg/taskop"}
 	// ports are interfaces that several services share.
-	ports = []string{"./pkg/chance", "./pkg/clock", "./pkg/env", "./pkg/queue"}
+	ports = []string{"./pkg/chance", "./pkg/clock", "./pkg/env", "./pkg/queue", "./pkg/trace"}
 	// services do the work, over ports.
 	services = []string{"./pkg/aggregate", "./pkg/chain", "./pkg/execute", "./pkg/intake", "./pkg/operate", "./pkg/redrive", "./pkg/tally"}
 	// adapters join ports to AWS.

@@ -101,6 +101,9 @@ func Admission(ctx context.Context, getenv Getenv) (func(context.Context, apigw.
 		return nil, err
 	}
 	d := intake.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(), Float: chance.Float, NewID: chance.NewID}
+	if d.Trace, err = tracer(getenv); err != nil {
+		return nil, err
+	}
 	if name := getenv(env.Aggregator); name != "" {
 		d.Wake = waker(lambda.NewFromConfig(b.aws), name)
 	}
@@ -134,7 +137,11 @@ func Worker(ctx context.Context, getenv Getenv, mux *worker.Mux) (*sqsevent.Hand
 	if _, ok := b.cfg.Lane(lane); !ok {
 		return nil, fmt.Errorf("%s names no lane of the configuration: %q", env.Lane, lane)
 	}
-	svc := execute.New(execute.Deps{Config: b.cfg, Table: b.table, Mux: mux, Clock: clock.System, Tally: tally.New(), Float: chance.Float, NewID: chance.NewToken})
+	spans, err := tracer(getenv)
+	if err != nil {
+		return nil, err
+	}
+	svc := execute.New(execute.Deps{Trace: spans, Config: b.cfg, Table: b.table, Mux: mux, Clock: clock.System, Tally: tally.New(), Float: chance.Float, NewID: chance.NewToken})
 	return sqsevent.New(svc, lane), nil
 }
 
@@ -146,6 +153,9 @@ func Aggregator(ctx context.Context, getenv Getenv) (*tickevent.Handler, error) 
 	}
 	d := aggregate.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(),
 		Float: chance.Float, NewID: chance.NewToken}
+	if d.Trace, err = tracer(getenv); err != nil {
+		return nil, err
+	}
 	b.report(&d, getenv)
 	return tickevent.New(aggregate.New(d)), nil
 }

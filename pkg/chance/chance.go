@@ -4,6 +4,7 @@ package chance
 
 import (
 	crand "crypto/rand"
+	"encoding/hex"
 	"math/rand/v2"
 
 	"github.com/google/uuid"
@@ -23,3 +24,10 @@ func NewID() string {
 
 // NewToken returns an unguessable token of 16 characters (80 bits), for leases.
 func NewToken() string { return crand.Text()[:16] }
+
+// Hex returns so many random bytes in hexadecimal, for trace and span ids.
+func Hex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = crand.Read(b) // never fails: it ends the process instead
+	return hex.EncodeToString(b)
+}

@@ -21,6 +21,9 @@ const (
 	// DeadLetters is what the URLs of dead-letter queues add to those of the lanes'
 	// queues, so that the aggregator can count what is in them. Empty: it does not.
 	DeadLetters = "LANEKEEPER_DEAD_LETTERS"
+	// TraceShare is the share of submissions without a trace of their own that
+	// start one, from 0 to 1; default trace.DefaultShare.
+	TraceShare = "LANEKEEPER_TRACE_SHARE"
 	// JWTTenantClaim is the claim that names the tenant of a JWT which API Gateway
 	// has verified. Empty: admission takes API keys only.
 	JWTTenantClaim = "LANEKEEPER_JWT_TENANT_CLAIM"

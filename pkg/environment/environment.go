@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // Environment is one deployment's settings.
@@ -47,6 +48,8 @@ type Environment struct {
 	// Workers are binaries of your own by lane, built for Architecture; the key default is for all other lanes. Lanes
 	// without one run the built-in handlers. Paths are relative to the environment's file.
 	Workers map[string]string `yaml:"workers"`
+	// TraceShare of the submissions that bring no trace starts one, 0 to 1; default 0.05. Those that bring one decide themselves.
+	TraceShare float64 `yaml:"trace_share"`
 	// JWT lets callers show a JSON Web Token instead of an API key, on routes of their own. nil: API keys only.
 	JWT *JWT `yaml:"jwt"`
 
@@ -112,7 +115,7 @@ func Load(path string) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
-	e := &Environment{Reservations: true, DeletionProtection: true, Retain: true, MetricMath: true, Architecture: ARM64}
+	e := &Environment{Reservations: true, DeletionProtection: true, Retain: true, MetricMath: true, TraceShare: trace.DefaultShare, Architecture: ARM64}
 	if err := yaml.UnmarshalWithOptions(data, e, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -133,6 +136,7 @@ func (e *Environment) validate() error {
 		faultIf(!slices.Contains(retentions, e.LogRetentionDays), "log_retention_days: %d is none of %v", e.LogRetentionDays, retentions),
 		faultIf(e.Throttle.Rate < 1 || e.Throttle.Burst < 1, "throttle: rate and burst must be at least 1"),
 		memory("admission", e.MemoryMB.Admission), memory("worker", e.MemoryMB.Worker), memory("aggregator", e.MemoryMB.Aggregator),
+		faultIf(!(e.TraceShare >= 0 && e.TraceShare <= 1), "trace_share: must be from 0 to 1, is %v", e.TraceShare),
 		e.JWT.validate(),
 	)
 }

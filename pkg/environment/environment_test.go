@@ -39,11 +39,11 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadReportsEveryFault(t *testing.T) {
-	_, err := Load(write(t, "my-env.yaml", "architecture: sparc\nlog_retention_days: 31\n"))
+	_, err := Load(write(t, "my-env.yaml", "architecture: sparc\ntrace_share: 5\nlog_retention_days: 31\n"))
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, part := range []string{"my-env", "config:", "architecture:", "account_concurrency:", "log_retention_days:", "throttle:", "memory_mb.admission", "memory_mb.worker", "memory_mb.aggregator"} {
+	for _, part := range []string{"my-env", "config:", "architecture:", "account_concurrency:", "log_retention_days:", "throttle:", "memory_mb.admission", "memory_mb.worker", "memory_mb.aggregator", "trace_share"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("nothing about %s in\n%v", part, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -36,7 +37,8 @@ func (s *Service) attempt(ctx context.Context, t *task.Task) *task.Task {
 	out := s.run(ctx, t)
 	if errors.Is(out.cause, worker.ErrLeaseLost) {
 		// Somebody else decides about the task and its slot now.
-		slog.WarnContext(ctx, "an attempt lost its lease", "task", t.ID, "lane", t.AtLane, "attempt", t.Attempt)
+		slog.WarnContext(ctx, "an attempt lost its lease", trace.Task(t))
+		s.Trace.Ended(ctx, t, trace.LeaseLost, s.Clock().UnixMilli())
 		return nil
 	}
 	return s.finish(ctx, t, out)
@@ -73,7 +75,7 @@ func (s *Service) run(ctx context.Context, t *task.Task) outcome {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				slog.ErrorContext(ctx, "a handler panicked", "task", t.ID, "class", t.Class, "panic", p, "stack", string(debug.Stack()))
+				slog.ErrorContext(ctx, "a handler panicked", trace.Task(t), "panic", p, "stack", string(debug.Stack()))
 				done <- returned{nil, worker.WithCode("panic", fmt.Errorf("the handler panicked: %v", p))}
 			}
 		}()

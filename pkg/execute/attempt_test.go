@@ -37,7 +37,7 @@ func TestHowAHandlerEndsIsHowItsTaskGoesOn(t *testing.T) {
 		"a permanent error":   {func(context.Context, *worker.Task) (any, error) { return nil, worker.Permanent(errDownstream) }, task.Failed, "handler_error", "", "failed"},
 		"a bad payload":       {func(_ context.Context, x *worker.Task) (any, error) { return nil, x.Decode(new(int)) }, task.Failed, "handler_error", "", "failed"},
 		"a panic":             {func(context.Context, *worker.Task) (any, error) { panic("a bug") }, task.RetryWait, "panic", "", "failed"},
-		"a panic with nil":    {func(context.Context, *worker.Task) (any, error) { panic(nil) }, task.RetryWait, "panic", "", "failed"},
+		"a panic with nil":    {func(context.Context, *worker.Task) (any, error) { panic(any(nil)) }, task.RetryWait, "panic", "", "failed"},
 		"too large a result":  {func(context.Context, *worker.Task) (any, error) { return huge, nil }, task.Failed, "result_too_large", "", "failed"},
 		"a result of no JSON": {func(context.Context, *worker.Task) (any, error) { return make(chan int), nil }, task.Failed, "bad_result", "", "failed"},
 	} {

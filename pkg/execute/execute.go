@@ -13,6 +13,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -27,6 +28,8 @@ type Deps struct {
 	NewID  func() string  // unguessable, for lease tokens
 	// Stopping says that no further attempts are to begin in this process. nil: never.
 	Stopping func() bool
+	// Trace follows attempts whose submission was sampled; nil: none.
+	Trace *trace.Tracer
 }
 
 // Service runs the tasks of lanes.
@@ -83,14 +86,17 @@ func (s *Service) one(ctx context.Context, lane string, d Delivery) error {
 	if err != nil {
 		return err
 	}
+	wait := trace.QueueWait
 	if t == nil {
 		// A stale message: its wake-up still serves whoever waits.
+		wait = trace.ReadyWait
 		if t, err = s.takeWaiting(ctx, lane); err != nil {
 			slog.WarnContext(ctx, "looking for waiting work failed", "lane", lane, "error", err)
 			return nil
 		}
 	}
-	for t != nil {
+	for ; t != nil; wait = trace.ReadyWait {
+		s.Trace.Waited(ctx, t, wait)
 		t = s.attempt(ctx, t)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -104,7 +105,7 @@ func CountPoison(ctx context.Context, table op.Table, t *task.Task, payload stri
 	if ce := op.FailedCond(err); ce != nil {
 		item, _ = ce.On(0)
 	} else if err != nil {
-		slog.WarnContext(ctx, "a failure was not counted under its payload", "task", t.ID, "error", err)
+		slog.WarnContext(ctx, "a failure was not counted under its payload", trace.Task(t), "error", err)
 		return 0
 	}
 	return taskop.Poisoned(item)
@@ -142,8 +143,10 @@ func (s *Service) finish(ctx context.Context, t *task.Task, out outcome) *task.T
 		v.end.Event, v.outcome = task.AbortCancel, task.OutcomeCancelled
 	}
 	if !done {
+		s.Trace.Ended(ctx, t, trace.LeaseLost, s.Clock().UnixMilli())
 		return nil
 	}
+	s.Trace.Ended(ctx, t, v.outcome, s.Clock().UnixMilli())
 	s.ended(t, v)
 	s.passOn(ctx, t, task.Must(task.Running, v.end.Event).To)
 	return s.handOver(ctx, t)
@@ -158,7 +161,7 @@ func (s *Service) passOn(ctx context.Context, t *task.Task, to task.State) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	if err := chain.Ended(ctx, s.Table, t); err != nil {
-		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", "task", t.ID, "error", err)
+		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", trace.Task(t), "error", err)
 	}
 }
 
@@ -192,7 +195,7 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 				continue
 			}
 			if !onRow {
-				slog.ErrorContext(ctx, "a ledger does not hold what a running attempt reserved", "task", t.ID, "tenant", t.Tenant)
+				slog.ErrorContext(ctx, "a ledger does not hold what a running attempt reserved", trace.Task(t), "tenant", t.Tenant)
 				return false, cancelled
 			}
 			now, derr := taskop.DecodeRow(taskop.RowKey(t.Tenant, t.ID), item)
@@ -215,7 +218,7 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 			want = task.Cancelled
 			continue
 		}
-		slog.WarnContext(ctx, "an end could not be written", "task", t.ID, "try", try+1, "error", err)
+		slog.WarnContext(ctx, "an end could not be written", trace.Task(t), "try", try+1, "error", err)
 		select {
 		case <-ctx.Done():
 			return false, cancelled

@@ -13,6 +13,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // accept writes the row and takes the reservation for a lane that is held, and
@@ -171,7 +172,7 @@ func (a *attempt) send(ctx context.Context, t *task.Task, h hold) (Accepted, err
 		return Accepted{Task: t}, nil
 	}
 	if a.again != nil { // it was there before: it is not withdrawn, the aggregator sends again
-		slog.WarnContext(ctx, "a task admitted again was not sent yet", "task", t.ID, "error", err)
+		slog.WarnContext(ctx, "a task admitted again was not sent yet", trace.Task(t), "error", err)
 		return Accepted{Task: t}, nil
 	}
 	ctx, cancel := cleanup(ctx)
@@ -180,7 +181,7 @@ func (a *attempt) send(ctx context.Context, t *task.Task, h hold) (Accepted, err
 		if op.FailedCond(werr) != nil {
 			return Accepted{Task: t}, nil // it was sent after all and has been claimed
 		}
-		slog.WarnContext(ctx, "a submission could not be withdrawn; the aggregator will send it", "task", t.ID, "error", werr)
+		slog.WarnContext(ctx, "a submission could not be withdrawn; the aggregator will send it", trace.Task(t), "error", werr)
 		return Accepted{}, fmt.Errorf("intake: send: %w", err)
 	}
 	a.giveBack(ctx, h)

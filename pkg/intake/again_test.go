@@ -49,7 +49,7 @@ func TestRetryUnderFaultsLeavesNothingHalfDone(t *testing.T) {
 							r := rig.New(rig.Config(t), memtable.New(memtable.Options{}), rig.NewManual().Now)
 							was := ended(t, r, event)
 							if full {
-								fill(r, t.Context(), 3)
+								fill(t.Context(), r, 3)
 							}
 							r.Table.Fail(at(f, func(c rig.Call) bool { return c.N == n || on && c.N > n }))
 							in := r.Intake()

@@ -9,6 +9,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // maxCancelRounds bounds how often a cancel looks again after it lost a race;
@@ -67,7 +68,7 @@ func passOn(ctx context.Context, table op.Table, t *task.Task) {
 	ctx, cancel := cleanup(ctx)
 	defer cancel()
 	if err := chain.Ended(ctx, table, t); err != nil {
-		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", "task", t.ID, "error", err)
+		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", trace.Task(t), "error", err)
 	}
 }
 
@@ -86,6 +87,6 @@ func Leave(ctx context.Context, table op.Table, t *task.Task) {
 		return // retry_wait is in no lane's counts
 	}
 	if _, err := table.Write(ctx, w); err != nil {
-		slog.WarnContext(ctx, "a lane's counts are too high until repaired", "lane", t.AtLane, "task", t.ID, "error", err)
+		slog.WarnContext(ctx, "a lane's counts are too high until repaired", trace.Task(t), "error", err)
 	}
 }

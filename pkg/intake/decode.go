@@ -103,6 +103,7 @@ func (d *decoder) fault(pointer, detail string) {
 }
 
 func (d *decoder) header(s *Submission, h Header) {
+	s.Traceparent = h.Traceparent
 	if !h.HasIdempotencyKey {
 		return
 	}

@@ -105,7 +105,7 @@ func seventeen() string {
 }
 
 func TestIdempotencyKeysArePrintableASCII(t *testing.T) {
-	for key, ok := range map[string]bool{"a": true, " ~": true, strings.Repeat("k", 255): true, "": false, strings.Repeat("k", 256): false,
+	for key, ok := range map[string]bool{"a": true, "a ~": true, strings.Repeat("k", 255): true, "": false, strings.Repeat("k", 256): false,
 		"a\x1f": false, "a\x7f": false, "ü": false, "a\n": false} {
 		got := faultsOf(t, `{"class":"a"}`, intake.Header{IdempotencyKey: key, HasIdempotencyKey: true})
 		if (got == nil) != ok || !ok && got[0] != "header:Idempotency-Key" {

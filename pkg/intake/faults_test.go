@@ -59,9 +59,9 @@ func at(f rig.Fault, when func(rig.Call) bool) func(rig.Call) rig.Fault {
 }
 
 // submitCalls is how many calls a submission makes in a lane as prepared.
-func submitCalls(t *testing.T, prepare func(*rig.Rig, context.Context)) int {
+func submitCalls(t *testing.T, prepare func(context.Context, *rig.Rig)) int {
 	r := rig.New(config, memtable.New(memtable.Options{}), nil)
-	prepare(r, t.Context())
+	prepare(t.Context(), r)
 	r.Table.Fail(nil)
 	if _, err := r.Intake().Submit(t.Context(), r.Who("alpha"), submission(t, r, "k", hour)); err != nil {
 		t.Fatal(err)
@@ -69,16 +69,16 @@ func submitCalls(t *testing.T, prepare func(*rig.Rig, context.Context)) int {
 	return r.Table.Calls()
 }
 
-var situations = map[string]func(*rig.Rig, context.Context){
-	"an empty table": func(*rig.Rig, context.Context) {},
-	"a free slot": func(r *rig.Rig, ctx context.Context) {
-		fill(r, ctx, 1)
+var situations = map[string]func(context.Context, *rig.Rig){
+	"an empty table": func(context.Context, *rig.Rig) {},
+	"a free slot": func(ctx context.Context, r *rig.Rig) {
+		fill(ctx, r, 1)
 	},
-	"no slot": func(r *rig.Rig, ctx context.Context) { fill(r, ctx, 3) },
+	"no slot": func(ctx context.Context, r *rig.Rig) { fill(ctx, r, 3) },
 }
 
 // fill submits tasks of another tenant.
-func fill(r *rig.Rig, ctx context.Context, n int) {
+func fill(ctx context.Context, r *rig.Rig, n int) {
 	for range n {
 		sub, _ := intake.Decode([]byte(hour), intake.Header{}, r.Config)
 		if _, err := r.Intake().Submit(ctx, r.Who("beta"), sub); err != nil {
@@ -102,7 +102,7 @@ func TestAFailingStoreFailsClosedAndLeavesNothingHalfDone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fault := func(format string, a ...any) { t.Errorf(situation+", "+f.name+": "+format, a...) }
 				r := rig.New(config, memtable.New(memtable.Options{}), nil)
-				prepare(r, t.Context())
+				prepare(t.Context(), r)
 				before := len(r.Tasks(t))
 				r.Table.Fail(f.table)
 				r.Queue.Fail(f.queue)

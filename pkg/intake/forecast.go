@@ -9,6 +9,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 	"github.com/lanekeeper/lanekeeper/pkg/wait"
 )
 
@@ -26,7 +27,7 @@ func (s *Service) Forecast(ctx context.Context, who Principal, t *task.Task) (f 
 	}
 	f, _, err := s.forecast(ctx, who, t)
 	if err != nil {
-		slog.WarnContext(ctx, "no forecast", "task", t.ID, "error", err)
+		slog.WarnContext(ctx, "no forecast", trace.Task(t), "error", err)
 	}
 	return f, err == nil && f.WaitMS < wait.Infinite
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // Deps is what the service works with.
@@ -29,6 +30,8 @@ type Deps struct {
 	NewID func() string
 	// Wake asks for a run of the aggregator, without waiting for it. nil: none.
 	Wake func(ctx context.Context)
+	// Trace follows submissions that are sampled; nil: none.
+	Trace *trace.Tracer
 }
 
 // Service is the admission.

@@ -10,6 +10,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
 
 // Accepted is a task that was admitted, now or (Replayed) under the same
@@ -22,20 +23,27 @@ type Accepted struct {
 // Submit admits a task or refuses it. The error is a *Refusal.
 func (s *Service) Submit(ctx context.Context, who Principal, sub Submission) (Accepted, error) {
 	now := s.Clock()
+	row, span := s.Trace.Begin(sub.Traceparent, now.UnixMilli())
+	sub.Traceparent = row
 	p, refusal := s.prepare(who, sub, now)
 	if refusal != nil {
+		span.Refused(ctx, "", string(refusal.Code), s.Clock().UnixMilli())
 		return Accepted{}, refusal
 	}
 	a := &attempt{Service: s, p: p, nonce: s.NewID()}
 	out, err := a.run(ctx, now)
 	if err == nil {
+		outcome := trace.Replayed
 		if !out.Replayed {
+			outcome = trace.Accepted
 			s.Tally.Decision(now, string(admission.Accept), p.Class, who.Tier)
 		}
+		span.Admitted(ctx, out.Task, outcome, s.Clock().UnixMilli())
 		return out, nil
 	}
 	r := Unavailable(ctx, "submitting a task", err)
 	s.Tally.Decision(now, string(r.Code), p.Class, who.Tier)
+	span.Refused(ctx, p.Class, string(r.Code), s.Clock().UnixMilli())
 	return Accepted{}, r
 }
 

@@ -13,7 +13,7 @@ func Reported(it op.Item) (body []byte, atMS int64) { return it.Bytes(sBody), it
 // reported since prevMS. So a minute may be missing after a fault of the store,
 // but it is never reported twice.
 func Report(body []byte, prevMS, nowMS int64) op.Write {
-	cond := op.Cond(op.Is(sAt, op.N(prevMS)))
+	cond := op.Is(sAt, op.N(prevMS))
 	if prevMS == 0 {
 		cond = op.ItemMissing
 	}

@@ -62,7 +62,7 @@ var moves = map[string]move{
 	"expire while waiting":    {task.Waiting, task.Expire, closes(task.Expire)},
 	"expire while queued":     {task.Queued, task.Expire, closes(task.Expire)},
 	"expire in retry_wait":    {task.RetryWait, task.Expire, closes(task.Expire)},
-	"withdraw what is queued": {task.Queued, "", func(x *task.Task) op.Tx { return taskop.Withdraw(x) }},
+	"withdraw what is queued": {task.Queued, "", taskop.Withdraw},
 }
 
 // TestOperationsDoWhatTheTableSays performs every operation on a drawn row and
