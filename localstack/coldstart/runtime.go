@@ -158,9 +158,9 @@ func (b *bench) start(ctx context.Context) (sample, error) {
 	select {
 	case err = <-answered:
 		cancel() // ends the process
-		<-exited
-	case <-exited:
-		err = errors.New("the function ended or hung")
+		_ = <-exited
+	case ended := <-exited:
+		err = fmt.Errorf("the function ended or hung: %w", errors.Join(errors.New("no answer"), ended))
 	}
 	if err != nil {
 		return s, fmt.Errorf("%w\n%s", err, output.String())

@@ -111,7 +111,7 @@ func (db *DB) do(ctx context.Context, run func(w *writer) error) error {
 
 func (w *writer) loop() {
 	defer close(w.db.stopped)
-	defer w.conn.Close() //nolint:errcheck // closing the file, which follows, says what went wrong
+	defer w.conn.Close() // closing the file, which follows, says what went wrong
 	batch := make([]*job, 0, maxBatch)
 	for {
 		batch = batch[:0]

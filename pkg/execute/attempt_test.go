@@ -16,6 +16,9 @@ import (
 )
 
 // untilTold waits for its context's end and returns the reason.
+// nothing is what a handler panics with that panics with nil.
+var nothing any
+
 func untilTold(ctx context.Context, _ *worker.Task) (any, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
@@ -37,7 +40,7 @@ func TestHowAHandlerEndsIsHowItsTaskGoesOn(t *testing.T) {
 		"a permanent error":   {func(context.Context, *worker.Task) (any, error) { return nil, worker.Permanent(errDownstream) }, task.Failed, "handler_error", "", "failed"},
 		"a bad payload":       {func(_ context.Context, x *worker.Task) (any, error) { return nil, x.Decode(new(int)) }, task.Failed, "handler_error", "", "failed"},
 		"a panic":             {func(context.Context, *worker.Task) (any, error) { panic("a bug") }, task.RetryWait, "panic", "", "failed"},
-		"a panic with nil":    {func(context.Context, *worker.Task) (any, error) { panic(any(nil)) }, task.RetryWait, "panic", "", "failed"},
+		"a panic with nil":    {func(context.Context, *worker.Task) (any, error) { panic(nothing) }, task.RetryWait, "panic", "", "failed"},
 		"too large a result":  {func(context.Context, *worker.Task) (any, error) { return huge, nil }, task.Failed, "result_too_large", "", "failed"},
 		"a result of no JSON": {func(context.Context, *worker.Task) (any, error) { return make(chan int), nil }, task.Failed, "bad_result", "", "failed"},
 	} {
