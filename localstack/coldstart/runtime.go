@@ -153,13 +153,17 @@ func (b *bench) start(ctx context.Context) (sample, error) {
 	if err := function.Start(); err != nil {
 		return s, err
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- function.Wait() }()
+	exited := make(chan struct{})
+	var ended error
+	go func() {
+		ended = function.Wait()
+		close(exited)
+	}()
 	select {
 	case err = <-answered:
 		cancel() // ends the process
-		_ = <-exited
-	case ended := <-exited:
+		<-exited
+	case <-exited:
 		err = fmt.Errorf("the function ended or hung: %w", errors.Join(errors.New("no answer"), ended))
 	}
 	if err != nil {
