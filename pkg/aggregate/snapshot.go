@@ -86,5 +86,5 @@ func (r *run) stretch(ctx context.Context, l *taskop.Lane, entries []fair.Entry,
 		}
 		r.drains[l.Name] = d
 	}
-	return d.Observe(entries, workers, l.Open >= l.Slots, now.UnixMilli()), nil
+	return d.Observe(entries, l.EnteredMS-l.WorkMS, workers, l.Open >= l.Slots, now.UnixMilli()), nil
 }

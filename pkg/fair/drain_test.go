@@ -19,7 +19,7 @@ func TestDrainSeesOvertaking(t *testing.T) {
 		for i := range s { // what comes after it does not count, nor what is parked
 			entries = append(entries, fair.Entry{Key: 1_000_000 + i, AmountMS: 9000}, fair.Entry{Key: 5, AmountMS: 5000, Parked: "x"})
 		}
-		if got = d.Observe(entries, 10, true, s*1000); s < 4 && got != 0 {
+		if got = d.Observe(entries, s*10_000, 10, true, s*1000); s < 4 && got != 0 {
 			t.Fatalf("after %d s it says %d", s, got)
 		}
 	}
@@ -27,7 +27,7 @@ func TestDrainSeesOvertaking(t *testing.T) {
 		t.Errorf("stretch %d, want 1250", got)
 	}
 	again := fair.DrainOf(got, 10)
-	if first := again.Observe(nil, 10, false, 0); first < got-1 || first > got+1 {
+	if first := again.Observe(nil, 0, 10, false, 0); first < got-1 || first > got+1 {
 		t.Errorf("taken over: %d of %d", first, got)
 	}
 }
@@ -39,15 +39,16 @@ func TestDrainBounds(t *testing.T) {
 		}
 		return e
 	}
-	var all, none, idle fair.Drain
-	var a, b, c int64
+	var all, none, idle, busy fair.Drain
+	var a, b, c, e int64
 	for s := range int64(60) {
-		a = all.Observe(backlog(1000-s*16), 10, true, s*1000) // cancels: faster than can be
-		b = none.Observe(backlog(1000), 10, true, s*1000)     // nothing is drained
-		c = idle.Observe(backlog(1000), 10, false, s*1000)    // slots are free: says nothing
+		a = all.Observe(backlog(1000-s*16), s*16_000, 10, true, s*1000) // all that begins is of the backlog
+		b = none.Observe(backlog(1000), s*10_000, 10, true, s*1000)     // nothing of it is
+		c = idle.Observe(backlog(1000), s*10_000, 10, false, s*1000)    // slots are free: says nothing
+		e = busy.Observe(backlog(1000), 0, 10, true, s*1000)            // long tasks hold the slots: says nothing either
 	}
-	if a != 1000 || b != fair.MaxStretch || c != 0 {
-		t.Errorf("%d, %d, %d", a, b, c)
+	if a != 1000 || b != fair.MaxStretch || c != 0 || e != 0 {
+		t.Errorf("%d, %d, %d, %d", a, b, c, e)
 	}
 	if z := fair.DrainOf(0, 10); z != (fair.Drain{}) {
 		t.Error("nothing known is nothing known")

@@ -32,8 +32,8 @@ type Snapshot struct {
 	// UnplacedMS is waiting work that the lane counts and the index did not show, and
 	// that of parked tenants beyond MaxGroups: it counts before every key.
 	UnplacedMS int64 `json:"u,omitempty"`
-	// Stretch is the lane's capacity over what it drained of its backlog lately, in thousandths, 1000 to
-	// MaxStretch: what later tasks with smaller keys, and hand-overs, take of it. 0 is unknown.
+	// Stretch is the work that the lane began lately over what of it was of its backlog, in thousandths, 1000 to
+	// MaxStretch: how much later tasks with smaller keys take of it. 0 is unknown.
 	Stretch int64   `json:"s,omitempty"`
 	Points  Points  `json:"p"`
 	Parked  []Group `json:"g,omitempty"` // the tenants with the most parked work
