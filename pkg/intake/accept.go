@@ -124,7 +124,7 @@ func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *ta
 		Tenant: p.who.Tenant, ID: p.id, State: task.Waiting, Class: p.Class, Bucket: p.bucket, Lane: p.lane.Name, AtLane: p.lane.Name,
 		Priority: p.priorityName, AmountMS: h.entry.AmountMS, SubmittedMS: p.receivedMS, DeadlineMS: deadline,
 		StartByMS: deadline - d.ServiceP95MS, RunLate: p.class.RunsLate(),
-		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: a.p50(p), P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe,
+		Prediction: task.Prediction{WaitMS: d.PredictedWaitMS, RatioMS: d.RatioWaitMS, P50MS: v.book.Get(p.Class, p.bucket).P50MS, P95MS: d.ServiceP95MS, MargMS: d.MarginMS, Probe: d.Probe,
 			Figures: task.Figures{Samples: d.Samples, QueuedMS: d.QueuedWorkMS, Slots: int64(d.Slots), TenantQueuedMS: d.TenantQueuedWorkMS, TenantLimitMS: d.TenantLimitMS, CopyAgeMS: d.CopyAgeMS}},
 		Keyed: p.IdempotencyKey != "", RequestHash: p.RequestHash, Nonce: a.nonce, OrderingKey: p.OrderingKey,
 		Traceparent: p.Traceparent, Payload: p.Payload, Low: a.low(p),
@@ -149,12 +149,6 @@ func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *ta
 		return a.readmitted(t)
 	}
 	return t
-}
-
-func (a *attempt) p50(p *prepared) int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.copies.book.Get(p.Class, p.bucket).P50MS
 }
 
 // send wakes a worker for a queued task. When the queue fails, the acceptance

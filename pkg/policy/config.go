@@ -27,8 +27,8 @@ type Config struct {
 
 // Tasks holds what is true of every task.
 type Tasks struct {
-	// Retention is how long a finished task can still be read, 1h to 8760h. Default 168h.
-	Retention Duration `json:"retention" rule:"default=168h,min=1h,max=8760h"`
+	// Retention is how long a finished task can still be read at least, 1h to 8760h. Default 168h.
+	Retention Duration `json:"retention" rule:"default=168h,min=1h,max=8760h" later:"finished tasks are kept for good for now"`
 	// MaxDeadline is the longest deadline a submission may ask for, 1s to 336h (14 days, a queue's retention). Default 336h.
 	MaxDeadline Duration `json:"max_deadline" rule:"default=336h,min=1s,max=336h"`
 	// ResendAfter is when a queued task's message is sent again if nobody has claimed the task, 1s to 15m. Default 30s.
@@ -55,7 +55,7 @@ type Lane struct {
 	AttemptTimeout Duration `json:"attempt_timeout" rule:"default=30s,min=100ms,max=14m"`
 	// Rate is how many attempts may start in a second, 0 to 100000. 0 (the default) is unlimited.
 	Rate float64 `json:"rate" rule:"min=0,max=100000" later:"starts per second are not limited yet"`
-	// SafetyMargin is where the learned margin of predictions starts, 0s to 10m. Default 500ms.
+	// SafetyMargin is the margin of predictions (it is not learned yet), 0s to 10m. Default 500ms.
 	SafetyMargin Duration `json:"safety_margin" rule:"default=500ms,max=10m"`
 	// Backlog bounds the work that may queue in the lane.
 	Backlog Backlog `json:"backlog"`
