@@ -136,6 +136,10 @@ soak: ## go on with new random histories for MINUTES
 fair: ## play loads with and without the fair order on a virtual clock (ARGS=-quick)
 	$(GO) run ./cmd/fair $(ARGS)
 
+.PHONY: kill
+kill: ## kill -9 the embedded engine ten times amid 1,000 tasks and compare all accounts; purge its queues amid work
+	$(GO) test ./localstack/kill -v -count=1 $(ARGS)
+
 .PHONY: cost
 cost: ## print what tasks, lanes and metrics cost on AWS (ARGS='-o docs/cost.md' writes it down)
 	@$(GO) run ./cmd/cost $(ARGS)
