@@ -32,6 +32,11 @@ func (r *Report) line(ok bool, name, figure, bound, off string) {
 	_, _ = fmt.Fprintf(r.Out, "%-5s %-62s %-26s %-30s %s\n", verdict, name, figure, bound, off)
 }
 
+// figure prints a line that has no bound; it is not counted.
+func (r *Report) figure(name, figure, note, off string) {
+	_, _ = fmt.Fprintf(r.Out, "%-5s %-62s %-26s %-30s %s\n", "", name, figure, note, off)
+}
+
 // later names what is not built yet; it is not counted.
 func (r *Report) later(name, why string) {
 	_, _ = fmt.Fprintf(r.Out, "%-5s %-62s %s\n", "later", name, why)
@@ -47,6 +52,7 @@ func (r *Report) Play(t *testing.T, short bool) {
 	r.sharding(t)
 	r.flood(t)
 	r.units(t)
+	r.outage(t, short)
 	if short {
 		r.order(t, 50, 10)
 	} else {

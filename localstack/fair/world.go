@@ -51,6 +51,7 @@ type world struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 	lanes map[string]chan struct{} // a token per worker
+	mux   *worker.Mux              // for classes that no builtin runs
 
 	rngMu sync.Mutex
 	rng   *rand.Rand
@@ -73,7 +74,7 @@ type world struct {
 // newWorld starts one. It must run in a bubble of testing/synctest.
 func newWorld(cfg *policy.Config, seed uint64, off without) *world {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	w := &world{cfg: cfg, off: off, start: clock.System(), rng: rand.New(rand.NewPCG(seed, 7)), lanes: map[string]chan struct{}{},
+	w := &world{cfg: cfg, off: off, start: clock.System(), rng: rand.New(rand.NewPCG(seed, 7)), lanes: map[string]chan struct{}{}, mux: worker.New(),
 		running: map[string]*span{}, waiting: map[string]int{}, pending: map[string]*span{}, ready: map[string]int64{}, orders: keyOrder{live: map[string]map[string]int64{}}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.table = memtable.New(memtable.Options{Now: func() int64 { return clock.System().UnixNano() },
@@ -168,7 +169,7 @@ func (w *world) deliver(lane, body string, receives int) {
 		case <-w.lanes[lane]:
 		}
 		defer func() { w.lanes[lane] <- struct{}{} }()
-		svc := execute.New(execute.Deps{Config: w.cfg, Table: view{w, w.table}, Mux: worker.New(), Clock: clock.System, Tally: tally.New(), Float: w.float, NewID: w.newID})
+		svc := execute.New(execute.Deps{Config: w.cfg, Table: view{w, w.table}, Mux: w.mux, Clock: clock.System, Tally: tally.New(), Float: w.float, NewID: w.newID})
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.FunctionTimeout(lane).Std())
 		defer cancel()
 		if failed := svc.Batch(ctx, lane, []execute.Delivery{{MessageID: "m", Body: []byte(body), Receives: receives}}); len(failed) > 0 {
