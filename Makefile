@@ -140,6 +140,10 @@ fair: ## play loads with and without the fair order on a virtual clock (ARGS=-qu
 kill: ## kill -9 the embedded engine ten times amid 1,000 tasks and compare all accounts; purge its queues amid work
 	$(GO) test ./localstack/kill -v -count=1 $(ARGS)
 
+.PHONY: outage
+outage: ## measure in real time what other work feels of a downstream that is out for a minute (about 6 min; ARGS='-outage 10s')
+	@$(GO) run ./localstack/outage $(ARGS)
+
 .PHONY: cost
 cost: ## print what tasks, lanes and metrics cost on AWS (ARGS='-o docs/cost.md' writes it down)
 	@$(GO) run ./cmd/cost $(ARGS)
