@@ -81,6 +81,11 @@ type Report struct {
 // nothing has been live for a while. With insist (the schedule) it asks a
 // holder to stop and waits; without it returns at once while the lease is held.
 func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
+	if end, ok := ctx.Deadline(); ok { // whatever call stalls by then
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-endLead))
+		defer cancel()
+	}
 	owner := s.NewID()
 	lease, err := s.take(ctx, owner, insist)
 	if err != nil || lease.Owner != owner {
@@ -163,8 +168,8 @@ type run struct {
 func (r *run) loop(ctx context.Context, rep *Report) string {
 	began := r.Clock()
 	liveAt := began
-	if end, ok := ctx.Deadline(); ok && end.Sub(began)-endLead < runLength {
-		began = end.Add(-endLead - runLength)
+	if end, ok := ctx.Deadline(); ok && end.Sub(began) < runLength {
+		began = end.Add(-runLength)
 	}
 	for {
 		tickAt := r.Clock()

@@ -67,6 +67,8 @@ const (
 // could read them (after enough receives those end in the dead-letter queue).
 // The context's deadline is the invocation's.
 func (s *Service) Batch(ctx context.Context, lane string, batch []Delivery) (failed []string) {
+	ctx, cancel := ending(ctx)
+	defer cancel()
 	for _, d := range batch {
 		if err := s.one(ctx, lane, d); err != nil {
 			slog.WarnContext(ctx, "a message has to come again", "lane", lane, "message", d.MessageID, "receives", d.Receives, "error", err)
@@ -225,11 +227,11 @@ func (s *Service) parkedDue(t *task.Task) int64 {
 	return due
 }
 
-// writeLane writes a lane item outside of the invocation's own time limit and
+// writeLane writes a lane item, also when the invocation is told to stop, and
 // remembers it. A failure leaves the lane too full, to be repaired; the item is returned only on
 // success, failed conditions give the item met.
 func (s *Service) writeLane(ctx context.Context, w op.Write, lane string) (met op.Item, ok bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := settling(ctx, 3*time.Second)
 	defer cancel()
 	item, err := s.Table.Write(ctx, w)
 	if ce := op.FailedCond(err); ce != nil {

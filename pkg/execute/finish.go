@@ -93,7 +93,7 @@ func (s *Service) samePayload(ctx context.Context, t *task.Task, payload string,
 	if !counts || payload == "" || !f.Retryable || f.NotBegun {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPause*10)
+	ctx, cancel := settling(ctx, endPause*10)
 	defer cancel()
 	return CountPoison(ctx, s.Table, t, payload, most, now)
 }
@@ -158,7 +158,7 @@ func (s *Service) passOn(ctx context.Context, t *task.Task, to task.State) {
 	if t.OrderingKey == "" || to.Live() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := settling(ctx, 3*time.Second)
 	defer cancel()
 	if err := chain.Ended(ctx, s.Table, t); err != nil {
 		slog.WarnContext(ctx, "the next task of an ordering key waits until it is visited", trace.Task(t), "error", err)
@@ -179,7 +179,7 @@ const (
 // writeEnd writes the end. It returns done false when the lease is lost or the
 // store would not take it, cancelled when a cancel came first.
 func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (done, cancelled bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseSlack)
+	ctx, cancel := settling(ctx, leaseSlack)
 	defer cancel()
 	want := task.Must(task.Running, e.Event).To
 	for try := range endTries {
@@ -235,7 +235,9 @@ func (s *Service) place(ctx context.Context, t *task.Task, lane op.Item) *taskop
 	if lane == nil || err != nil || !t.Charged() {
 		return nil
 	}
-	ledger, err := s.Table.Get(context.WithoutCancel(ctx), taskop.LedgerKey(t.Tenant), true)
+	ctx, cancel := settling(ctx, 3*time.Second)
+	defer cancel()
+	ledger, err := s.Table.Get(ctx, taskop.LedgerKey(t.Tenant), true)
 	if err != nil {
 		return nil
 	}
