@@ -32,7 +32,6 @@ func TestCheckOfASoundFile(t *testing.T) {
   tenants, operators: 4 keys stand here in plain text; that is for demonstrations and local use
 not yet in force:
   lanes.*.ceiling (critical, standard): classes do not move between lanes yet
-  tasks.retention: finished tasks are kept for good for now
 metrics: at most 143 series, $42.90 a month at $0.30 each:
       64  agent_admission_total{decision,task_class,tenant_tier} = 8 decisions × 4 classes × 2 tiers
        4  agent_queue_estimated_work_seconds{lane} = 4 lanes

@@ -76,7 +76,7 @@ func TestDriftOfATenantWithNothingLiveIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	x := b.put(task.Task{Class: "job", State: task.RetryWait, NotBeforeMS: b.now + 1e6, DueMS: b.now + 1e6})
-	if err := b.db.Table().Transact(context.Background(), taskop.Close(x, task.Cancel, b.now)); err != nil {
+	if err := b.db.Table().Transact(context.Background(), taskop.Close(x, task.Cancel, b.now, 0)); err != nil {
 		t.Fatal(err)
 	}
 	b.bend("alpha", "work", 5)

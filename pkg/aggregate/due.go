@@ -166,7 +166,7 @@ func (r *run) moveDue(ctx context.Context, t *task.Task, dueMS int64) error {
 // expire ends a task that can no longer start in time.
 func (r *run) expire(ctx context.Context, t *task.Task, lanes map[string]*taskop.Lane) error {
 	now := r.Clock()
-	if err := r.Table.Transact(ctx, taskop.Close(t, task.Expire, now.UnixMilli())); err != nil {
+	if err := r.Table.Transact(ctx, taskop.Close(t, task.Expire, now.UnixMilli(), r.Config.Tasks.Retention.MS())); err != nil {
 		return err
 	}
 	r.Tally.Count(now, t.Lane, "miss.start", 1)
@@ -229,7 +229,7 @@ func (r *run) lost(ctx context.Context, t *task.Task, lanes map[string]*taskop.L
 	lost := &task.Error{Code: task.OutcomeLost, Signature: retry.Signature(task.OutcomeLost, message), Message: message, Retryable: true}
 	after.Error = lost
 	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: nowMS, Outcome: task.OutcomeLost, Signature: after.Error.Signature, Code: task.OutcomeLost, Message: message}
-	end := taskop.End{After: &after, LostAtMS: nowMS, TagDelta: taskop.TagDelta(t, nowMS)}
+	end := taskop.End{After: &after, LostAtMS: nowMS, KeepMS: r.Config.Tasks.Retention.MS(), TagDelta: taskop.TagDelta(t, nowMS)}
 	if t.CancelRequested {
 		end.Event, after.Error, after.FinishedMS = task.AbortCancel, nil, nowMS
 	} else {

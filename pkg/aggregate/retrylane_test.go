@@ -66,7 +66,7 @@ func TestRetryStormOfOneLaneHoldsHalfOfTheRetryLane(t *testing.T) {
 func (b *bed) cancel(id string) {
 	b.Helper()
 	x := b.read(&task.Task{Tenant: "alpha", ID: id})
-	if err := b.db.Table().Transact(context.Background(), taskop.Close(x, task.Cancel, b.now)); err != nil {
+	if err := b.db.Table().Transact(context.Background(), taskop.Close(x, task.Cancel, b.now, 0)); err != nil {
 		b.Fatal(err)
 	}
 	b.write(taskop.LeaveSlot(x.AtLane, taskop.OpenOf(x, 0)))

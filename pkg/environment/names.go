@@ -1,5 +1,7 @@
 package environment
 
+import "github.com/lanekeeper/lanekeeper/pkg/op"
+
 // The functions that every deployment has. A lane's worker is WorkerPrefix and
 // the lane's name.
 const (
@@ -11,7 +13,7 @@ const (
 
 // TTLAttribute is the table's expiry attribute, seconds since 1970. Expiry only
 // tidies; nothing depends on it.
-const TTLAttribute = "ttl"
+const TTLAttribute = op.TTL
 
 // prefix of everything in an account.
 const prefix = "lanekeeper-"

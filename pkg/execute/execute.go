@@ -189,7 +189,7 @@ func (s *Service) read(ctx context.Context, tenant, id string) (*task.Task, erro
 
 // expire ends a task that can no longer start in time.
 func (s *Service) expire(ctx context.Context, t *task.Task) error {
-	err := s.Table.Transact(ctx, taskop.Close(t, task.Expire, s.Clock().UnixMilli()))
+	err := s.Table.Transact(ctx, taskop.Close(t, task.Expire, s.Clock().UnixMilli(), s.Config.Tasks.Retention.MS()))
 	if err != nil {
 		if op.FailedCond(err) != nil {
 			return nil

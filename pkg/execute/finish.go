@@ -63,7 +63,7 @@ func (s *Service) conclude(ctx context.Context, t *task.Task, out outcome) verdi
 	} else if ok && next.To == task.Quarantined {
 		after.QuarantinedMS = now
 	}
-	v.end.After, v.end.TagDelta = &after, taskop.TagDelta(t, now)
+	v.end.After, v.end.TagDelta, v.end.KeepMS = &after, taskop.TagDelta(t, now), s.Config.Tasks.Retention.MS()
 	return v
 }
 
@@ -214,7 +214,7 @@ func (s *Service) writeEnd(ctx context.Context, t *task.Task, e taskop.End) (don
 			if n := len(after.Attempts); n > 0 {
 				after.Attempts[n-1].Outcome = task.OutcomeCancelled
 			}
-			e = taskop.End{Event: task.AbortCancel, After: &after, TagDelta: e.TagDelta}
+			e = taskop.End{Event: task.AbortCancel, After: &after, TagDelta: e.TagDelta, KeepMS: e.KeepMS}
 			want = task.Cancelled
 			continue
 		}

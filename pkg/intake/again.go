@@ -33,6 +33,9 @@ func (s *Service) Retry(ctx context.Context, who Principal, id string) (t *task.
 		return t, false, nil
 	case t.State == task.Quarantined:
 		return s.readmitted(s.Readmit(ctx, who, t))
+	case t.State == task.Failed && t.ExpiresMS != 0 && t.ExpiresMS <= s.Clock().UnixMilli():
+		// Its time is over: the retry that remembers that it was retried may be gone already.
+		return nil, false, errNotFound
 	case t.State == task.Failed:
 		return s.readmitted(s.resubmit(ctx, who, t))
 	}

@@ -45,7 +45,7 @@ func (s *Service) Cancel(ctx context.Context, who Principal, id string) (t *task
 			t.CancelRequested = true
 		default:
 			now := s.Clock()
-			if err = s.Table.Transact(ctx, taskop.Close(t, task.Cancel, now.UnixMilli())); err == nil {
+			if err = s.Table.Transact(ctx, taskop.Close(t, task.Cancel, now.UnixMilli(), s.Config.Tasks.Retention.MS())); err == nil {
 				Leave(ctx, s.Table, t)
 				passOn(ctx, s.Table, t)
 				s.forget(t.Tenant, t.AtLane)

@@ -31,6 +31,10 @@ type Table interface {
 	Query(ctx context.Context, q Query) (Page, error)
 }
 
+// TTL names the attribute that holds, in seconds since 1970, when an item has had its time. An engine deletes the item at
+// some time after that, in no order, or not at all: it tidies, and nothing may depend on it.
+const TTL = "ttl"
+
 // CondError says which conditions of a call did not hold.
 type CondError struct {
 	Name string

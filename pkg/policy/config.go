@@ -27,8 +27,9 @@ type Config struct {
 
 // Tasks holds what is true of every task.
 type Tasks struct {
-	// Retention is how long a finished task can still be read at least, 1h to 8760h. Default 168h.
-	Retention Duration `json:"retention" rule:"default=168h,min=1h,max=8760h" later:"finished tasks are kept for good for now"`
+	// Retention is how long a finished task, and its idempotency key, is remembered at least after its end, 1h to 8760h.
+	// Default 168h. It counts from the end, so it need not exceed any deadline. Deletion comes later, by up to some days.
+	Retention Duration `json:"retention" rule:"default=168h,min=1h,max=8760h"`
 	// MaxDeadline is the longest deadline a submission may ask for, 1s to 336h (14 days, a queue's retention). Default 336h.
 	MaxDeadline Duration `json:"max_deadline" rule:"default=336h,min=1s,max=336h"`
 	// ResendAfter is when a queued task's message is sent again if nobody has claimed the task, 1s to 15m. Default 30s.

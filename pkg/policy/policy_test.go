@@ -384,7 +384,7 @@ func TestNotYetInForce(t *testing.T) {
 		"classes.*.target.http (vendor.push): ", "classes.*.target.lambda (vendor.sync): ",
 		"dependencies: ", "lanes.*.brakes (critical): ", "lanes.*.ceiling (critical): ",
 		"lanes.*.rate (critical): ",
-		"priorities.*.preempt_lower (critical): ", "tasks.retention: ", "tiers.*.dependency_share (basic): ",
+		"priorities.*.preempt_lower (critical): ", "tiers.*.dependency_share (basic): ",
 	}
 	got := policy.NotYetInForce(load(t, full))
 	if len(got) != len(want) {

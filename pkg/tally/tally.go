@@ -45,13 +45,14 @@ var Bounds = []int64{10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000
 type Recorder struct {
 	mu    sync.Mutex
 	items map[op.Key]map[string]int64
+	gone  map[op.Key]int64 // from when on what belongs to a window may go, unix ms
 	n     int
 	since time.Time
 	lost  atomic.Int64
 }
 
 // New makes an empty recorder.
-func New() *Recorder { return &Recorder{items: map[op.Key]map[string]int64{}} }
+func New() *Recorder { return &Recorder{items: map[op.Key]map[string]int64{}, gone: map[op.Key]int64{}} }
 
 func (r *Recorder) add(key op.Key, attr string, n int64) {
 	m := r.items[key]
@@ -127,6 +128,7 @@ type End struct {
 func (r *Recorder) Ended(now time.Time, e End) {
 	r.observe(now, func() {
 		bins := taskop.BinsKey(e.Class, e.Bucket, now.UnixMilli()/WindowMS)
+		r.gone[bins] = now.UnixMilli() + taskop.BinsKeptMS
 		i := hist.Index(e.ServiceMS)
 		r.add(bins, taskop.BinAttr(SeriesOccupancy, i), 1)
 		if e.Success {
@@ -134,7 +136,9 @@ func (r *Recorder) Ended(now time.Time, e End) {
 			r.bounds(Group(GroupClass, e.Class), "s", e.ServiceMS)
 		}
 		if len(e.Signature) >= 2 {
-			r.add(SignaturesKey(now.UnixMilli()), e.Class+"|"+e.Signature[:2], 1)
+			failed := SignaturesKey(now.UnixMilli())
+			r.gone[failed] = now.UnixMilli() + taskop.SignaturesKeptMS
+			r.add(failed, e.Class+"|"+e.Signature[:2], 1)
 		}
 		lane := Group(GroupLane, e.Lane)
 		r.add(lane, "end."+e.Outcome, 1)
@@ -208,13 +212,13 @@ func (r *Recorder) FlushDue(ctx context.Context, now time.Time, table op.Table) 
 // is given up and counted as lost: repeating it might count it twice.
 func (r *Recorder) Flush(ctx context.Context, table op.Table) {
 	r.mu.Lock()
-	items := r.items
-	r.items, r.n = map[op.Key]map[string]int64{}, 0
+	items, gone := r.items, r.gone
+	r.items, r.gone, r.n = map[op.Key]map[string]int64{}, map[op.Key]int64{}, 0
 	r.mu.Unlock()
 	keys := slices.SortedFunc(maps.Keys(items), func(a, b op.Key) int { return cmp.Or(strings.Compare(a.PK, b.PK), strings.Compare(a.SK, b.SK)) })
 	for _, key := range keys { // in one order, so that a run can be replayed
 		counts := items[key]
-		if _, err := table.Write(ctx, taskop.AddCounts("tally", key, counts)); err != nil {
+		if _, err := table.Write(ctx, taskop.AddCounts("tally", key, counts, gone[key])); err != nil {
 			r.lost.Add(1)
 			slog.WarnContext(ctx, "statistics lost", "item", key.PK, "error", err)
 		}

@@ -21,6 +21,9 @@ type Task struct {
 	RunLate     bool  // run after start_by instead of expiring
 	StartedMS   int64 // first start
 	FinishedMS  int64
+	// ExpiresMS is from when on the store may delete the row of a finished task, in
+	// whole seconds; 0: never.
+	ExpiresMS int64
 	// QuarantinedMS is when it went to quarantine, 0 when it is not there.
 	QuarantinedMS int64
 	// Dead counts wake-ups for it that ended in the dead-letter queue since its

@@ -30,7 +30,7 @@ func AuditPartition(atMS int64) string {
 }
 
 func (e AuditEntry) item() op.Item {
-	it := op.Item{uWho: op.S(e.Who), uAct: op.S(e.Act), uOn: op.S(e.On)}
+	it := op.Item{uWho: op.S(e.Who), uAct: op.S(e.Act), uOn: op.S(e.On), op.TTL: op.N(seconds(e.AtMS + EvidenceKeptMS))}
 	if e.Detail != "" {
 		it[uDetail] = op.S(e.Detail)
 	}
@@ -57,7 +57,7 @@ func ParkedBodyKey(hash string) op.Key { return op.Key{PK: "U#" + hash[:2], SK: 
 // write 0 when the same body was kept before.
 func ParkBody(body, hash string, e AuditEntry) op.Tx {
 	return op.Tx{Name: "park_body", Writes: []op.Write{
-		{Name: "park_body.body", Key: ParkedBodyKey(hash), Action: op.Put, Cond: op.ItemMissing, Item: op.Item{aBody: op.S(body), uWho: op.S(e.Who), kCreated: op.N(e.AtMS)}},
+		{Name: "park_body.body", Key: ParkedBodyKey(hash), Action: op.Put, Cond: op.ItemMissing, Item: op.Item{aBody: op.S(body), uWho: op.S(e.Who), kCreated: op.N(e.AtMS), op.TTL: op.N(seconds(e.AtMS + EvidenceKeptMS))}},
 		Audit(e, hash[:16]),
 	}}
 }

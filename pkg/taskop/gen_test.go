@@ -47,6 +47,9 @@ func drawTask(t *rapid.T, state task.State) *task.Task {
 	if state == task.Waiting {
 		x.Parked = flag.Draw(t, "parked")
 	}
+	if state.Terminal() {
+		x.ExpiresMS = 1000 * count.Draw(t, "expires")
+	}
 	if flag.Draw(t, "has error") {
 		x.Error = &task.Error{Code: text.Draw(t, "code"), Signature: text.Draw(t, "signature"), Message: text.Draw(t, "message"), Retryable: flag.Draw(t, "retryable")}
 	}

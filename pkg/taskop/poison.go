@@ -8,10 +8,8 @@ import (
 )
 
 const (
-	pCount    = "n"
-	pFailed   = "i#" // and a task's id: it failed with this payload and signature
-	ttlAttr   = "ttl"
-	poisonDay = 86_400_000 // failures are counted within a UTC day, ms
+	pCount  = "n"
+	pFailed = "i#" // and a task's id: it failed with this payload and signature
 )
 
 // PoisonKey is where the tasks of a tenant and class are counted that failed
@@ -27,7 +25,7 @@ func PoisonKey(tenant, class, payload, signature string, nowMS int64) op.Key {
 func CountPoison(key op.Key, id string, most, nowMS int64) op.Write {
 	return op.Write{Name: "poison.count", Key: key, Action: op.Update,
 		Cond:    op.All{op.Missing{Attr: pFailed + id}, op.AtMost(pCount, most-1)},
-		Changes: []op.Change{op.Add(pCount, 1), op.SetN(pFailed+id, 1), op.SetN(ttlAttr, (nowMS+2*poisonDay)/1000)}}
+		Changes: []op.Change{op.Add(pCount, 1), op.SetN(pFailed+id, 1), expires(nowMS+2*dayMS)}}
 }
 
 // Poisoned is how many tasks an item of CountPoison has counted.

@@ -62,7 +62,7 @@ func Readmit(t, again *task.Task, use LedgerUse) op.Tx {
 		op.SetN(aWait, again.Prediction.WaitMS), op.SetN(aRatio, again.Prediction.RatioMS), op.SetN(aP50, again.Prediction.P50MS),
 		op.SetN(aP95, again.Prediction.P95MS), op.SetN(aMargin, again.Prediction.MargMS),
 		op.SetN(aFailures, 0), op.SetN(aSame, 0),
-		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.SetN(aTag, again.Tag), op.SetN(aShift, again.ShiftMS), op.SetN(aTagCost, again.TagCost), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe),
+		op.Remove(aError), op.Remove(aQuarant), op.Remove(aNotBef), op.SetN(aTag, again.Tag), op.SetN(aShift, again.ShiftMS), op.SetN(aTagCost, again.TagCost), op.Remove(aDead), op.Remove(aDeadAt), op.Remove(aProbe), op.Remove(op.TTL),
 		op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(again.DueMS)),
 	}
 	if f := encodeFigures(again.Prediction.Figures); f != "" {
@@ -97,7 +97,7 @@ func Readmitted(t *task.Task) *task.Task {
 	again := *t
 	again.Gen = t.Gen + 1
 	again.Failures, again.Same, again.Error, again.QuarantinedMS, again.NotBeforeMS, again.Tag = 0, 0, nil, 0, 0, 0
-	again.Dead, again.DeadMS, again.Parked, again.Held = 0, 0, false, false
+	again.Dead, again.DeadMS, again.Parked, again.Held, again.ExpiresMS = 0, 0, false, false, 0
 	return &again
 }
 

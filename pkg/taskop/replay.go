@@ -66,5 +66,5 @@ func MoveReplay(r Replay, epoch int64) op.Write {
 // EndReplay ends a running replay: finished or stopped.
 func EndReplay(id, state string, nowMS int64) op.Write {
 	return op.Write{Name: "replay.end", Key: ReplayKey(id), Action: op.Update, Cond: op.Is(wState, op.S(replayRunning)),
-		Changes: []op.Change{op.SetS(wState, state), op.SetN(wDone, nowMS), op.Remove(readyKey), op.Remove(readySort)}}
+		Changes: []op.Change{op.SetS(wState, state), op.SetN(wDone, nowMS), expires(nowMS + EvidenceKeptMS), op.Remove(readyKey), op.Remove(readySort)}}
 }

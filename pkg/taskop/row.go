@@ -101,6 +101,7 @@ func EncodeRow(t *task.Task) op.Item {
 	}
 	num(aStarted, t.StartedMS)
 	num(aFinished, t.FinishedMS)
+	num(op.TTL, seconds(t.ExpiresMS))
 	num(aAttempt, t.Attempt)
 	num(aFailures, t.Failures)
 	num(aLease, t.LeaseUntilMS)
@@ -179,7 +180,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		State: task.State(it.Str(aState)), Gen: it.Int(aGen), Class: it.Str(aClass), Bucket: it.Str(aBucket),
 		Lane: it.Str(aLane), AtLane: it.Str(aAtLane), Priority: it.Str(aPriority), AmountMS: it.Int(aAmount),
 		SubmittedMS: it.Int(aSubmit), DeadlineMS: it.Int(aDeadline), StartByMS: it.Int(aStartBy), RunLate: it.Has(aLate), Low: it.Has(aLow), Held: it.Has(aHeld), Seq: it.Int(aSeq),
-		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished),
+		StartedMS: it.Int(aStarted), FinishedMS: it.Int(aFinished), ExpiresMS: 1000 * it.Int(op.TTL),
 		AdmittedMS: it.Int(aAdmit), Same: it.Int(aSame), QuarantinedMS: it.Int(aQuarant), Dead: it.Int(aDead), DeadMS: it.Int(aDeadAt),
 		Prediction: task.Prediction{WaitMS: it.Int(aWait), RatioMS: it.Int(aRatio), P50MS: it.Int(aP50),
 			P95MS: it.Int(aP95), MargMS: it.Int(aMargin), Probe: it.Has(aProbe), Figures: decodeFigures(it.Str(aFigures))},

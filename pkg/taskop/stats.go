@@ -10,8 +10,9 @@ import (
 
 // AddCounts adds to counters of one item. It must not be repeated by itself;
 // counts lost or doubled by a fault of the store are accepted (they are
-// statistics, no budget rests on them).
-func AddCounts(name string, key op.Key, counts map[string]int64) op.Write {
+// statistics, no budget rests on them). The item may be deleted from expiresMS on;
+// 0: never.
+func AddCounts(name string, key op.Key, counts map[string]int64, expiresMS int64) op.Write {
 	attrs := make([]string, 0, len(counts))
 	for attr := range counts {
 		attrs = append(attrs, attr)
@@ -21,6 +22,9 @@ func AddCounts(name string, key op.Key, counts map[string]int64) op.Write {
 	for _, attr := range attrs {
 		w.Changes = append(w.Changes, op.Add(attr, counts[attr]))
 	}
+	if expiresMS > 0 {
+		w.Changes = append(w.Changes, expires(expiresMS))
+	}
 	return w
 }
 
@@ -28,7 +32,7 @@ func AddCounts(name string, key op.Key, counts map[string]int64) op.Write {
 func Counts(it op.Item) map[string]int64 {
 	out := make(map[string]int64, len(it))
 	for attr, v := range it {
-		if v.Kind() == op.KindInt {
+		if v.Kind() == op.KindInt && attr != op.TTL {
 			out[attr] = v.Int()
 		}
 	}

@@ -154,6 +154,8 @@ type End struct {
 	// LostAtMS is set by the aggregator when it ends an attempt whose lease has
 	// run out: the lease must still be older than this.
 	LostAtMS int64
+	// KeepMS is how long the row is kept at least once the task is over; 0: for good.
+	KeepMS int64
 	// TagDelta corrects the tenant's finish tag in the admitting lane by what the
 	// attempt really took; 0 leaves it.
 	TagDelta int64
@@ -193,7 +195,7 @@ func Finish(t *task.Task, e End) op.Tx {
 	}
 	var beside []op.Write
 	if len(after.Result) > InlineMax {
-		beside = append(beside, op.Write{Name: name + ".result", Key: ResultKey(t.Tenant, t.ID, t.Gen), Action: op.Put, Item: op.Item{aBody: op.S(after.Result)}})
+		beside = append(beside, op.Write{Name: name + ".result", Key: ResultKey(t.Tenant, t.ID, t.Gen), Action: op.Put, Item: resultItem(after.Result, tr.To, after.FinishedMS, e.KeepMS)})
 		after.Result, after.ResultBeside = "", true
 	}
 	ledger := moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS)
@@ -236,7 +238,9 @@ func Finish(t *task.Task, e End) op.Tx {
 	default: // terminal or quarantined: nothing more is due
 		changes = append(changes, op.Remove(dueKey), op.Remove(dueSort))
 		if tr.To.Terminal() {
-			changes = append(changes, op.SetN(aFinished, after.FinishedMS))
+			gone, payload := expiring(name, t, after.FinishedMS, e.KeepMS)
+			changes = append(append(changes, op.SetN(aFinished, after.FinishedMS)), gone...)
+			beside = append(beside, payload...)
 		} else {
 			changes = append(changes, quarantined(&after, after.QuarantinedMS)...)
 		}
@@ -247,8 +251,16 @@ func Finish(t *task.Task, e End) op.Tx {
 	}, beside...)}
 }
 
-// Close ends a task that is not running: cancelled or expired.
-func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
+func resultItem(result string, to task.State, endMS, keepMS int64) op.Item {
+	it := op.Item{aBody: op.S(result)}
+	if to.Terminal() && keepMS > 0 {
+		it[op.TTL] = op.N(seconds(endMS + keepMS))
+	}
+	return it
+}
+
+// Close ends a task that is not running: cancelled or expired. keepMS is how long its row is kept at least, 0: for good.
+func Close(t *task.Task, event task.Event, nowMS, keepMS int64) op.Tx {
 	tr := task.Must(t.State, event)
 	name := string(event)
 	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetN(aFinished, nowMS), op.Remove(dueKey), op.Remove(dueSort)}
@@ -261,7 +273,8 @@ func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
 	if t.State == task.Waiting || t.State == task.Quarantined {
 		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
 	}
-	writes := []op.Write{rowUpdate(name+".row", t, stands(t), changes...)}
+	gone, payload := expiring(name, t, nowMS, keepMS)
+	writes := []op.Write{rowUpdate(name+".row", t, stands(t), append(changes, gone...)...)}
 	if tr.Work != 0 {
 		w := moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS)
 		if t.Charged() { // for an attempt that never came
@@ -269,7 +282,7 @@ func Close(t *task.Task, event task.Event, nowMS int64) op.Tx {
 		}
 		writes = append(writes, w)
 	}
-	return op.Tx{Name: name, Writes: writes}
+	return op.Tx{Name: name, Writes: append(writes, payload...)}
 }
 
 // RequestCancel asks a running attempt to stop.

@@ -20,18 +20,21 @@ type move struct {
 
 func single(w op.Write) op.Tx { return op.Tx{Name: w.Name, Writes: []op.Write{w}} }
 
-const laterMS = 5_000_000
+const (
+	laterMS = 5_000_000
+	keepMS  = 3_600_001
+)
 
 func finish(event task.Event) func(*task.Task) op.Tx {
 	return func(x *task.Task) op.Tx {
 		after := *x
 		after.FinishedMS, after.NotBeforeMS, after.DueMS, after.QuarantinedMS = laterMS, laterMS, laterMS, laterMS
-		return taskop.Finish(x, taskop.End{Event: event, After: &after})
+		return taskop.Finish(x, taskop.End{Event: event, After: &after, KeepMS: keepMS})
 	}
 }
 
 func closes(event task.Event) func(*task.Task) op.Tx {
-	return func(x *task.Task) op.Tx { return taskop.Close(x, event, laterMS) }
+	return func(x *task.Task) op.Tx { return taskop.Close(x, event, laterMS, keepMS) }
 }
 
 func claim(x *task.Task) op.Tx {
