@@ -39,6 +39,9 @@ type Options struct {
 	// Sync makes every commit wait for the disk, so that a power cut loses
 	// nothing either. About a hundred times slower.
 	Sync bool
+	// TidyEvery is how often items that have had their time are deleted; 0 is a
+	// minute. See [DB.Tidy].
+	TidyEvery time.Duration
 	// Faults and QueueFaults make the engine behave as badly as AWS may.
 	Faults      Faults
 	QueueFaults QueueFaults
@@ -52,7 +55,8 @@ type DB struct {
 	reads   *sql.DB
 	jobs    chan *job
 	stop    chan struct{}
-	stopped chan struct{}
+	stopped chan struct{} // the writer has
+	tidied  chan struct{} // and so has what tidies
 	close   sync.Once
 
 	table  *Table
@@ -66,6 +70,9 @@ CREATE TABLE IF NOT EXISTS item (
 CREATE TABLE IF NOT EXISTS entry (
 	ix INTEGER NOT NULL, ipk BLOB NOT NULL, isk BLOB NOT NULL, pk BLOB NOT NULL, sk BLOB NOT NULL,
 	PRIMARY KEY (ix, ipk, isk, pk, sk)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS expiry (
+	at INTEGER NOT NULL, pk BLOB NOT NULL, sk BLOB NOT NULL,
+	PRIMARY KEY (at, pk, sk)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS queue (
 	id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
 	visibility_ms INTEGER NOT NULL, max_receives INTEGER NOT NULL, dead_letter TEXT NOT NULL,
@@ -93,6 +100,9 @@ func Open(path string, opts Options) (*DB, error) {
 	if opts.Readers <= 0 {
 		opts.Readers = 4
 	}
+	if opts.TidyEvery <= 0 {
+		opts.TidyEvery = tidyEvery
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("embed: open %s: %w", path, err)
@@ -103,7 +113,7 @@ func Open(path string, opts Options) (*DB, error) {
 	}
 	db := &DB{
 		opts: opts, lock: lock,
-		jobs: make(chan *job, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{}),
+		jobs: make(chan *job, maxBatch), stop: make(chan struct{}), stopped: make(chan struct{}), tidied: make(chan struct{}),
 	}
 	if err := db.start(abs); err != nil {
 		return nil, errors.Join(fmt.Errorf("embed: open %s: %w", path, err), db.release())
@@ -153,6 +163,7 @@ func (db *DB) start(path string) error {
 		return err
 	}
 	go w.loop()
+	go db.tidy()
 	return nil
 }
 
@@ -172,6 +183,7 @@ func (db *DB) Close() error {
 	db.close.Do(func() {
 		close(db.stop)
 		<-db.stopped
+		<-db.tidied
 		err = db.release()
 	})
 	return err

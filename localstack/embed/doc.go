@@ -7,6 +7,8 @@
 //     op.Apply and refuses what DynamoDB refuses: items over 400 KB, transactions
 //     of more than 100 items or 4 MB, an item twice in a transaction, batches of
 //     more than 100 keys. Pages end at 1 MB.
+//   - An item whose time has come (op.TTL) is deleted by and by, in small batches
+//     in the background. The room is used again; the file does not shrink.
 //   - [Queues] behaves as SQS standard queues do: at-least-once, visibility
 //     timeouts, delays, receive counts, redrive, retention. A long poll wakes at
 //     once when a message is sent or becomes visible.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/queue"
 )
 
@@ -206,7 +207,7 @@ func TestLongPollOfDeadLettersWakes(t *testing.T) {
 func TestQueryPlans(t *testing.T) {
 	db, _, _ := pollDB(t)
 	for text, args := range map[string]int{
-		queryIndexUp: 9, queryIndexDown: 9, queryItemsUp: 4, queryItemsDown: 4, queryNextVisible: 2, queryFindMessage: 4,
+		queryIndexUp: 9, queryIndexDown: 9, queryItemsUp: 4, queryItemsDown: 4, queryNextVisible: 2, queryFindMessage: 4, queryExpired: 2,
 	} {
 		list := make([]any, args)
 		for i := range list {
@@ -232,5 +233,32 @@ func TestQueryPlans(t *testing.T) {
 		if err := rows.Err(); err != nil || steps == 0 {
 			t.Fatal(steps, err)
 		}
+	}
+}
+
+// TestAnEntryThatItsItemDoesNotStandByGoesAlone: nothing is deleted on the word of an entry.
+func TestAnEntryThatItsItemDoesNotStandByGoesAlone(t *testing.T) {
+	db, now, _ := pollDB(t)
+	key := op.Key{PK: "p", SK: "s"}
+	later := now.Load()/1000 + 60
+	if _, err := db.table.Write(t.Context(), op.Write{Name: "put", Key: key, Action: op.Put, Item: op.Item{op.TTL: op.N(later)}}); err != nil {
+		t.Fatal(err)
+	}
+	err := db.do(t.Context(), func(w *writer) error {
+		for _, sk := range []string{"s", "none"} {
+			if _, err := w.insExpiry.Exec(1, []byte("p"), []byte(sk)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := db.Tidy(t.Context()); err != nil || n != 0 {
+		t.Fatalf("deleted %d, %v", n, err)
+	}
+	if item, err := db.table.Get(t.Context(), key, true); err != nil || item == nil {
+		t.Fatalf("got %v, %v", item, err)
 	}
 }

@@ -253,6 +253,9 @@ func (w *writer) perform(effects []effect) error {
 				return err
 			}
 		}
+		if err := w.keepExpiry(e); err != nil {
+			return err
+		}
 	}
 	if h := w.db.table.history; h != nil {
 		w.after = append(w.after, func() { h.append(w.db.nowMS(), effects) })

@@ -35,6 +35,7 @@ type writer struct {
 	begin, commit, rollback             *sql.Stmt
 	getItem, insItem, updItem, delItem  *sql.Stmt
 	insEntry, delEntry                  *sql.Stmt
+	expired, insExpiry, delExpiry       *sql.Stmt
 	insMessage, delMessage, findMessage *sql.Stmt
 	setMessage, moveMessage, delayTo    *sql.Stmt
 	putQueue, purge, sweep              *sql.Stmt
@@ -55,6 +56,10 @@ func newWriter(db *DB) (*writer, error) {
 		&w.delItem:  "DELETE FROM item WHERE pk = ? AND sk = ?",
 		&w.insEntry: "INSERT INTO entry (ix, ipk, isk, pk, sk) VALUES (?, ?, ?, ?, ?)",
 		&w.delEntry: "DELETE FROM entry WHERE ix = ? AND ipk = ? AND isk = ? AND pk = ? AND sk = ?",
+
+		&w.expired:   queryExpired,
+		&w.insExpiry: "INSERT OR IGNORE INTO expiry (at, pk, sk) VALUES (?, ?, ?)",
+		&w.delExpiry: "DELETE FROM expiry WHERE at = ? AND pk = ? AND sk = ?",
 
 		&w.insMessage: `INSERT INTO message (queue, mid, visible_at, delayed, sent_at, receives, first_received, body, attrs)
 			VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?)`,

@@ -123,6 +123,14 @@ func (b *bench) is(tenant, id string, want task.State) *task.Task {
 	if x == nil || x.State != want {
 		b.t.Fatalf("the task is %+v, not %s", x, want)
 	}
+	// What is over is kept for the retention from its end, in whole seconds; nothing else goes.
+	var gone int64
+	if want.Terminal() {
+		gone = (x.FinishedMS + b.Config.Tasks.Retention.MS() + 999) / 1000 * 1000
+	}
+	if x.ExpiresMS != gone {
+		b.t.Fatalf("a task that is %s may go at %d, expected %d", want, x.ExpiresMS, gone)
+	}
 	return x
 }
 

@@ -52,7 +52,9 @@ type Recorder struct {
 }
 
 // New makes an empty recorder.
-func New() *Recorder { return &Recorder{items: map[op.Key]map[string]int64{}, gone: map[op.Key]int64{}} }
+func New() *Recorder {
+	return &Recorder{items: map[op.Key]map[string]int64{}, gone: map[op.Key]int64{}}
+}
 
 func (r *Recorder) add(key op.Key, attr string, n int64) {
 	m := r.items[key]

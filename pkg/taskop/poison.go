@@ -25,7 +25,7 @@ func PoisonKey(tenant, class, payload, signature string, nowMS int64) op.Key {
 func CountPoison(key op.Key, id string, most, nowMS int64) op.Write {
 	return op.Write{Name: "poison.count", Key: key, Action: op.Update,
 		Cond:    op.All{op.Missing{Attr: pFailed + id}, op.AtMost(pCount, most-1)},
-		Changes: []op.Change{op.Add(pCount, 1), op.SetN(pFailed+id, 1), expires(nowMS+2*dayMS)}}
+		Changes: []op.Change{op.Add(pCount, 1), op.SetN(pFailed+id, 1), expires(nowMS + 2*dayMS)}}
 }
 
 // Poisoned is how many tasks an item of CountPoison has counted.
