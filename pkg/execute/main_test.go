@@ -123,6 +123,14 @@ func (b *bench) is(id string, want task.State) *task.Task {
 	if x.State != want {
 		b.t.Errorf("the task is %s, not %s: %+v", x.State, want, x.Error)
 	}
+	// What is over is kept for the retention from its end, in whole seconds; nothing else goes.
+	var gone int64
+	if x.State.Terminal() {
+		gone = (x.FinishedMS + b.Config.Tasks.Retention.MS() + 999) / 1000 * 1000
+	}
+	if x.ExpiresMS != gone {
+		b.t.Errorf("a task that is %s may go at %d, expected %d", x.State, x.ExpiresMS, gone)
+	}
 	return x
 }
 
