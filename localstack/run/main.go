@@ -45,7 +45,7 @@ func run(getenv func(string) string) error {
 		return err
 	}
 	dir := or(getenv("DATA_DIR"), ".lanekeeper")
-	s, err := stack.Start(context.Background(), stack.Options{Config: cfg, DataDir: dir, Addr: "127.0.0.1:" + or(getenv("PORT"), "8080")})
+	s, err := stack.Start(context.Background(), stack.Options{Config: cfg, DataDir: dir, Probes: true, Addr: "127.0.0.1:" + or(getenv("PORT"), "8080")})
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%w; choose another port with PORT", err)

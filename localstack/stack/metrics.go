@@ -114,6 +114,8 @@ func (s *Stack) counterMetrics(ctx context.Context, set *prom.Set) error {
 	resent := set.Counter("lanekeeper_resent_total", "Messages sent again because nobody had claimed their task.")
 	errLevel := set.Counter("lanekeeper_prediction_error_seconds_total", "Absolute error of the predicted wait, summed over starts, by method.")
 	started := set.Counter("lanekeeper_started_total", "First starts of tasks.")
+	probes := set.Counter("lanekeeper_probes_total", "Tasks let in to learn what their class costs.")
+	probesMissed := set.Counter("lanekeeper_probes_missed_total", "Probes that did not start or finish in time; they are in no other count of misses.")
 	var lateStart, lateFinish int64
 	err := s.db.Table().Scan(ctx, "M#", func(row op.Row) bool {
 		group, name, _ := strings.Cut(strings.TrimPrefix(row.Key.PK, "M#"), "#")
@@ -144,6 +146,8 @@ func (s *Stack) counterMetrics(ctx context.Context, set *prom.Set) error {
 			dead.Add(float64(counts["dead"]+counts["dead.unreadable"]), label...)
 			repaired.Add(float64(counts["repaired"]), label...)
 			resent.Add(float64(counts["resent"]), label...)
+			probes.Add(float64(counts["probes"]), label...)
+			probesMissed.Add(float64(counts["probe.missed"]), label...)
 			lateStart += counts["miss.start"]
 			lateFinish += counts["miss.finish"]
 		}

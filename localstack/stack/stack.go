@@ -46,6 +46,8 @@ type Options struct {
 	Mux     *worker.Mux
 	// PublishEvery is how often estimates are published; 0 is once a minute.
 	PublishEvery time.Duration
+	// Probes lets classes in, now and then, that are refused for their estimate alone.
+	Probes bool
 	// Trace follows tasks; nil: nothing is.
 	Trace *trace.Tracer
 	// Table and Queue wrap the store and the queue, for tests that make them fail.
@@ -120,7 +122,7 @@ func (s *Stack) start(ctx context.Context) error {
 	aggregator := aggregate.New(aggregate.Deps{Config: cfg, Table: s.table, Queue: sender, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
 		NewID: chance.NewToken, Trace: s.opts.Trace, PublishEvery: s.opts.PublishEvery, Stopping: s.stopping.Load})
 	admission := intake.New(intake.Deps{Config: cfg, Table: s.table, Queue: sender, Clock: clock.System, Tally: s.tally(), Float: chance.Float,
-		NewID: chance.NewID, Trace: s.opts.Trace, Wake: s.wake})
+		NewID: chance.NewID, Trace: s.opts.Trace, Wake: s.wake, Probes: s.opts.Probes})
 
 	var err error
 	s.sched, err = schedule.Start(ctx, schedule.Config{Name: "aggregator", Every: time.Minute, Timeout: 200 * time.Second,

@@ -20,7 +20,7 @@ const unlimited int64 = math.MaxInt64
 //
 // The predicted wait is the larger of two water levels (package wait): the lane's, and the tenant's over its own
 // max_active slots. Where the tenant's is the larger, the binding limit says so, and a broken max_wait is the tenant's
-// limit (reject_tenant_limit), not the lane's backlog. A probe skips the checks that rest on time.
+// limit (reject_tenant_limit), not the lane's backlog. For a probe p95 is 0 in these checks.
 func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	amount := max(req.AmountMS, 1)
 	p95, margin, deadline := max(req.P95MS, 0), max(req.MarginMS, 0), max(req.DeadlineMS, 0)
@@ -28,12 +28,14 @@ func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	laneWait := lane.WaitMS()
 	tenantWait := max(wait.Level(tenant.Free, tenant.WorkMS), tenant.ChainMS)
 	need := satAdd(p95, margin)
+	if req.Probe {
+		need = margin
+	}
 	s := situation{
 		amount: amount,
 		wait:   max(laneWait, tenantWait),
 		// The longest wait that passes: p95 + margin + fit < deadline and fit <= max_wait. Negative: infeasible.
 		fit:    min(max(req.MaxWaitMS, 0), deadline-need-1),
-		timed:  !req.Probe,
 		ahead:  ahead,
 		lane:   lane,
 		tenant: tenant,
@@ -52,7 +54,7 @@ func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 	byTenant := tenantWait > laneWait
 
 	switch {
-	case s.timed && need >= deadline:
+	case need >= deadline:
 		d.Code, d.Binding = DeadlineInfeasible, BindingServiceTime
 	case lane.Paused:
 		d.Code, d.Binding, d.RetryAfterMS = RejectLanePaused, BindingLanePaused, PausedRetryMS
@@ -64,12 +66,12 @@ func Decide(req Request, lane *LaneView, tenant *TenantView) Decision {
 		d.Code, d.Binding, d.RetryAfterMS = RejectTenantLimit, BindingTenantDailyWork, s.retryAfter()
 	case !fits(lane.WorkMS, amount, lane.MaxWorkMS):
 		d.Code, d.Binding, d.RetryAfterMS = RejectLaneBacklog, BindingLaneMaxWork, s.retryAfter()
-	case s.timed && s.wait > max(req.MaxWaitMS, 0):
+	case s.wait > max(req.MaxWaitMS, 0):
 		d.Code, d.Binding, d.RetryAfterMS = RejectLaneBacklog, BindingLaneMaxWait, s.retryAfter()
 		if byTenant {
 			d.Code, d.Binding = RejectTenantLimit, BindingTenantMaxWait
 		}
-	case s.timed && s.wait > s.fit:
+	case s.wait > s.fit:
 		d.Code, d.Binding, d.RetryAfterMS = RejectDeadline, BindingLaneDeadline, s.retryAfter()
 		if byTenant {
 			d.Binding = BindingTenantDeadline
@@ -85,7 +87,6 @@ type situation struct {
 	amount int64
 	wait   int64 // predicted
 	fit    int64 // longest wait that would pass
-	timed  bool  // whether waits can refuse
 	ahead  int64 // the lane's queued work that stands before the task
 	lane   *LaneView
 	tenant *TenantView
@@ -97,11 +98,8 @@ type situation struct {
 func (s *situation) guard() Guard {
 	// How much more may enter: by the backlog, of which all work counts, and by time, of which only what stands before
 	// the task does. Where what entered stands is not known, so all of it counts for both.
-	laneRoom, tenantEntered := s.lane.MaxWorkMS-s.amount-max(s.lane.WorkMS, 0), unlimited
-	if s.timed {
-		laneRoom = min(laneRoom, unstretched(wait.Room(s.lane.Free, s.fit), s.lane.Stretch)-s.ahead)
-		tenantEntered = satAdd(max(s.tenant.EnteredMS, 0), wait.Room(s.tenant.Free, s.fit)-max(s.tenant.WorkMS, 0))
-	}
+	laneRoom := min(s.lane.MaxWorkMS-s.amount-max(s.lane.WorkMS, 0), unstretched(wait.Room(s.lane.Free, s.fit), s.lane.Stretch)-s.ahead)
+	tenantEntered := satAdd(max(s.tenant.EnteredMS, 0), wait.Room(s.tenant.Free, s.fit)-max(s.tenant.WorkMS, 0))
 	g := Guard{
 		LaneEnteredMaxMS:   satAdd(max(s.lane.EnteredMS, 0), laneRoom),
 		TenantEnteredMaxMS: tenantEntered,

@@ -164,34 +164,6 @@ func TestNoDailyLimitLeavesTheDayOpen(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
-	req, lane, tenant := open()
-	req.P95MS, req.MaxWaitMS, req.Probe = 10_000_000, 0, true
-	d := Decide(req, lane, tenant)
-	want := Guard{LaneEnteredMaxMS: 500_000 + 99_000 - 20_000, TenantEnteredMaxMS: math.MaxInt64,
-		TenantWorkMaxMS: 9_000, DayWorkMaxMS: 79_000}
-	if !d.Accepted() || !d.Probe || d.Guard != want {
-		t.Fatalf("%+v", d)
-	}
-	for _, c := range []struct {
-		binding Binding
-		change  func(*LaneView, *TenantView)
-	}{
-		{BindingLanePaused, func(l *LaneView, _ *TenantView) { l.Paused = true }},
-		{BindingTenantRate, func(_ *LaneView, v *TenantView) { v.RateWaitMS = 1 }},
-		{BindingTenantQueuedWork, func(_ *LaneView, v *TenantView) { v.LimitMS = 6_999 }},
-		{BindingTenantDailyWork, func(_ *LaneView, v *TenantView) { v.DayLimitMS = 50_999 }},
-		{BindingLaneMaxWork, func(l *LaneView, _ *TenantView) { l.MaxWorkMS = 20_999 }},
-	} {
-		req, lane, tenant := open()
-		req.P95MS, req.Probe = 10_000_000, true
-		c.change(lane, tenant)
-		if d := Decide(req, lane, tenant); d.Accepted() || d.Binding != c.binding {
-			t.Errorf("%s: %+v", c.binding, d)
-		}
-	}
-}
-
 func TestMulDivSaturates(t *testing.T) {
 	for _, c := range []struct{ a, b, c, want int64 }{
 		{7, 3, 2, 11}, {math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}, {math.MaxInt64, 6, 3, math.MaxInt64},

@@ -4,7 +4,8 @@
 // What it guarantees:
 //
 //   - More queued work, more running attempts or fewer slots never turn a rejection into an acceptance; a later
-//     deadline never turns an acceptance into a rejection (probes aside, which are marked).
+//     deadline never turns an acceptance into a rejection. That a request is let in as a probe, which is marked, rests on
+//     what was observed and not on the load; a probe keeps to the same rule.
 //   - An accepted decision carries a Guard, conditions for the write. The copy it was decided on satisfies them, and
 //     whatever others were accepted in between, a write that satisfies them would have been accepted on the true state
 //     too: all that entered since the copy counts as still waiting.

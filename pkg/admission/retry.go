@@ -33,7 +33,7 @@ func (s *situation) retryAfter() int64 {
 	if l := s.lane; !fits(l.WorkMS, s.amount, l.MaxWorkMS) {
 		ms = max(ms, s.laneDrain())
 	}
-	if s.timed && s.wait > s.fit {
+	if s.wait > s.fit {
 		ms = max(ms, known(s.wait-s.fit, s.wait))
 	}
 	return max(ms, 1)

@@ -83,8 +83,8 @@ type Request struct {
 	MaxWaitMS  int64 // the priority's longest predicted wait
 	Samples    int64 // behind the estimate; reported only
 
-	// Probe admits without regard to what the estimate says about time: no refusal for the deadline (infeasible ones
-	// included, since a bad estimate is what makes them so) or for max_wait. All budgets still hold.
+	// Probe decides as if the task took no time at all: no refusal for its own service time, infeasible ones included,
+	// since a bad estimate is what makes them so. The wait before it, max_wait and all budgets still hold. See probe.go.
 	Probe bool
 }
 

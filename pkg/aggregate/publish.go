@@ -36,7 +36,7 @@ func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) error 
 		}
 		for i, e := range entries[:n] {
 			next := estimate.Learn(&bins[i].success, &bins[i].occupancy, censored[e.Kind], e.Prior, e.CapMS)
-			if old := r.book.Get(e.Kind.Class, e.Kind.Bucket); estimate.Moved(old, &next) || next.Learned != old.Learned {
+			if old := r.book.Get(e.Kind.Class, e.Kind.Bucket); estimate.Moved(old, &next) || next.Learned != old.Learned || next.Proven() != old.Proven() {
 				updates[e.Kind] = next
 				parts[r.priors.PartOf(e.Kind)] = true
 			}

@@ -100,7 +100,7 @@ func Admission(ctx context.Context, getenv Getenv) (func(context.Context, apigw.
 	if err != nil {
 		return nil, err
 	}
-	d := intake.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(), Float: chance.Float, NewID: chance.NewID}
+	d := intake.Deps{Config: b.cfg, Table: b.table, Queue: b.sender(), Clock: clock.System, Tally: tally.New(), Float: chance.Float, NewID: chance.NewID, Probes: true}
 	if d.Trace, err = tracer(getenv); err != nil {
 		return nil, err
 	}

@@ -98,6 +98,13 @@ func (e *Estimate) ResidualMS(ageMS, timeoutLeftMS int64) int64 {
 	return min(max((last-e.Quantiles[Points/2])/2, age-last, age/50, 1), timeoutLeftMS)
 }
 
+// EnoughSamples is how many outcomes make an estimate one to be believed: by then the prior, which counts like PriorWeight
+// of them, hardly matters.
+const EnoughSamples = 20
+
+// Proven reports whether enough outcomes stand behind the estimate.
+func (e *Estimate) Proven() bool { return e.Samples >= EnoughSamples }
+
 // Moved reports whether the mean, p50 or p95 of next differs from prev's by more than 5 %.
 func Moved(prev, next *Estimate) bool {
 	return moved(prev.MeanMS, next.MeanMS) || moved(prev.P50MS, next.P50MS) || moved(prev.P95MS, next.P95MS)

@@ -256,7 +256,7 @@ func (s *Service) placeBy(t *task.Task, virtual int64, ledger op.Item, tries int
 func (s *Service) started(t *task.Task) {
 	now := s.Clock()
 	s.Tally.Started(now, tally.Start{Class: t.Class, Bucket: t.Bucket, Lane: t.Lane, DelayMS: t.AttemptMS - t.Since(),
-		WaitMS: t.Prediction.WaitMS, RatioMS: t.Prediction.RatioMS, AfterStartBy: t.AttemptMS > t.StartByMS})
+		WaitMS: t.Prediction.WaitMS, RatioMS: t.Prediction.RatioMS, AfterStartBy: t.AttemptMS > t.StartByMS, Probe: t.Prediction.Probe})
 }
 
 // firstSignature is the signature of a task that failed, if it did not fail with
@@ -272,6 +272,7 @@ func (s *Service) ended(t *task.Task, v verdict) {
 	now := s.Clock()
 	s.Tally.Ended(now, tally.End{Class: t.Class, Bucket: t.Bucket, Lane: t.AtLane, Outcome: v.outcome,
 		ServiceMS: now.UnixMilli() - t.AttemptMS, Success: v.end.Event == task.Succeed,
+		Probe:   t.Prediction.Probe,
 		Missed:  v.end.Event == task.Succeed && now.UnixMilli() > t.DeadlineMS,
 		Retried: v.end.Event == task.Retry, Quarantined: v.end.Event == task.Poison, Signature: firstSignature(v.end.After)})
 }

@@ -130,6 +130,9 @@ func (a *attempt) row(h hold, v *view, d *admission.Decision, now time.Time) *ta
 		Traceparent: p.Traceparent, Payload: p.Payload, Low: a.low(p),
 		Tag: start(p, v), ShiftMS: fair.Shift(policy.PriorityRank(p.priorityName)), TagCost: fair.Cost(h.entry.AmountMS, p.tier.Weight),
 	}
+	if d.Probe {
+		t.StartByMS = deadline // what it takes is what is to be learned
+	}
 	resend := a.Config.Tasks.ResendAfter.MS()
 	if p.OrderingKey != "" {
 		t.Seq, t.Held, t.Parked = p.chain.Last+1, h.held, h.held

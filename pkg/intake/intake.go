@@ -30,6 +30,8 @@ type Deps struct {
 	NewID func() string
 	// Wake asks for a run of the aggregator, without waiting for it. nil: none.
 	Wake func(ctx context.Context)
+	// Probes lets tasks of classes in, now and then, that are refused for their estimate alone.
+	Probes bool
 	// Trace follows submissions that are sampled; nil: none.
 	Trace *trace.Tracer
 }
@@ -44,6 +46,7 @@ type Service struct {
 	mu         sync.Mutex // of what follows
 	copies     copies
 	woken      time.Time
+	probing    map[string]*probing // by class
 }
 
 // New makes the service.
@@ -53,7 +56,7 @@ func New(d Deps) *Service {
 	for _, lane := range d.Config.LaneNames() {
 		workers += d.Config.Workers(lane)
 	}
-	return &Service{Deps: d, priors: priors, allWorkers: workers, copies: newCopies(priors),
+	return &Service{Deps: d, priors: priors, allWorkers: workers, copies: newCopies(priors), probing: map[string]*probing{},
 		creds: cache[string, Principal]{max: 10_000, m: map[string]cached[Principal]{}}}
 }
 

@@ -27,6 +27,7 @@ type prepared struct {
 	receivedMS   int64
 	id           string
 	chain        taskop.Chain // of the ordering key, as it was read
+	probe        bool         // it has its class's turn for a probe
 }
 
 // residuals are how long the running attempts of a lane are expected to run on,
@@ -112,7 +113,7 @@ func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision
 	}
 	req := admission.Request{
 		AmountMS: est.AmountMS(), P95MS: est.P95MS, MarginMS: p.lane.SafetyMargin.MS(),
-		DeadlineMS: p.deadlineMS, MaxWaitMS: p.priority.MaxWait.MS(), Samples: est.Samples,
+		DeadlineMS: p.deadlineMS, MaxWaitMS: p.priority.MaxWait.MS(), Samples: est.Samples, Probe: p.probe,
 	}
 	return admission.Decide(req, &lane, &tenant)
 }

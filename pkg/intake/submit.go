@@ -98,6 +98,7 @@ func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
 		}
 		out, err := a.once(ctx, now)
 		if !errors.Is(err, errChainMoved) {
+			a.settleProbe(ctx, out, err)
 			return out, err
 		}
 	}
@@ -118,6 +119,7 @@ func (a *attempt) once(ctx context.Context, now time.Time) (Accepted, error) {
 		}
 		d = a.decide(a.p, &v, now)
 	}
+	a.probe(ctx, &v, &d, now)
 	wasEmpty := v.lane.Empty()
 	hold, refused, err := a.takeLane(ctx, &v, &d)
 	if err != nil {

@@ -97,6 +97,16 @@ type Start struct {
 	Class, Bucket, Lane       string
 	DelayMS, WaitMS, RatioMS  int64 // actual, predicted by the level, predicted by Q/c
 	AfterStartBy, AfterFinish bool
+	Probe                     bool // let in to learn what its class costs: no promise was made
+}
+
+// MissOf names the counter of a task that did not start or finish in time. That of a probe
+// breaks no promise and is counted apart.
+func MissOf(probe bool, stage string) string {
+	if probe {
+		return "probe.missed"
+	}
+	return "miss." + stage
 }
 
 // Started counts a task's first start: its delay and how wrong both
@@ -110,8 +120,8 @@ func (r *Recorder) Started(now time.Time, s Start) {
 		r.add(key, "err.n", 1)
 		lane := Group(GroupLane, s.Lane)
 		r.bounds(lane, "d", s.DelayMS)
-		if s.AfterStartBy {
-			r.add(lane, "miss.start", 1)
+		if s.AfterStartBy && !s.Probe { // a probe's lateness is counted at its end
+			r.add(lane, MissOf(false, "start"), 1)
 		}
 	})
 }
@@ -122,6 +132,7 @@ type End struct {
 	ServiceMS                    int64
 	Success, Missed              bool // Missed: finished after its deadline
 	Retried, Quarantined         bool
+	Probe                        bool
 	// Signature is that of a failure, the first in a row of its task with it; else "".
 	Signature string
 }
@@ -146,7 +157,7 @@ func (r *Recorder) Ended(now time.Time, e End) {
 		r.add(lane, "end."+e.Outcome, 1)
 		r.bounds(lane, "s", e.ServiceMS)
 		if e.Missed {
-			r.add(lane, "miss.finish", 1)
+			r.add(lane, MissOf(e.Probe, "finish"), 1)
 		}
 		if e.Retried {
 			r.add(lane, "retries", 1)
