@@ -19,8 +19,8 @@ func newConfig() *cobra.Command {
 		Long: `Check a configuration file (- reads standard input) and report every fault at once, one per line, as
 FILE:LINE:COLUMN: KEY: what is wrong.
 
-For a sound file it prints the hash of its compiled form, warnings, the keys that are accepted but not yet in force, and
-how many metric series it makes at most, with their price.`,
+For a sound file it prints the hash of its compiled form, warnings, which lanes tasks may run in beside their own, the keys
+that are accepted but not yet in force, and how many metric series it makes at most, with their price.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return checkConfig(args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -45,6 +45,7 @@ func checkConfig(file string, in io.Reader, out, errOut io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s: ok\nhash: %s\n", name, c.Hash())
 	section(out, "warnings", c.Warnings())
+	section(out, "other lanes, by learning and by tier", c.Moves())
 	section(out, "not yet in force", policy.NotYetInForce(c))
 	printSeries(out, c.Series())
 	return nil

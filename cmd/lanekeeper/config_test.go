@@ -30,13 +30,15 @@ func TestCheckOfASoundFile(t *testing.T) {
 	}
 	want := `warnings:
   tenants, operators: 4 keys stand here in plain text; that is for demonstrations and local use
-not yet in force:
-  lanes.*.ceiling (critical, standard): classes do not move between lanes yet
-metrics: at most 143 series, $42.90 a month at $0.30 each:
+other lanes, by learning and by tier:
+  agent.lint: standard → heavy
+  mail.send: critical → standard
+  report.export bucket small: standard → heavy
+metrics: at most 145 series, $43.50 a month at $0.30 each:
       64  agent_admission_total{decision,task_class,tenant_tier} = 8 decisions × 4 classes × 2 tiers
        4  agent_queue_estimated_work_seconds{lane} = 4 lanes
        4  agent_queue_oldest_age_seconds{lane} = 4 lanes
-       5  agent_task_start_delay_seconds{lane,task_class} = 5 pairs of lane and class
+       7  agent_task_start_delay_seconds{lane,task_class} = 7 pairs of lane and class
        4  agent_service_seconds{task_class} = 4 classes
        2  agent_deadline_miss_total{stage} = 2 stages
       60  per lane: queue_wait_ms and process_ms (p50, p95, p99) and 9 more = 15 × 4 lanes

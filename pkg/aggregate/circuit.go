@@ -209,15 +209,10 @@ func (r *run) noteAct(ctx context.Context, act, class, why string) {
 	}
 }
 
-// lanesOf are the lanes that hold tasks of a class: its own and the retry lane.
+// lanesOf are the lanes that may hold tasks of a class: those that it is admitted to and
+// the retry lane.
 func (r *run) lanesOf(class string) []string {
-	var out []string
-	for _, b := range r.Config.Buckets(class) {
-		if !slices.Contains(out, b.Lane) {
-			out = append(out, b.Lane)
-		}
-	}
-	return append(out, r.Config.RetryLane())
+	return append(slices.Clone(r.Config.LanesOf(class)), r.Config.RetryLane())
 }
 
 // markLanes makes the lane items say which classes are halted, which is where

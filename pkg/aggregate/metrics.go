@@ -91,6 +91,7 @@ func (r *run) counters(ctx context.Context) (map[string]map[string]int64, error)
 		names = append(names, group+"#"+label)
 	}
 	add(tally.GroupSystem, tally.Ledgers, tally.Ledgers)
+	add(tally.GroupSystem, tally.Places, tally.Places)
 	for _, lane := range r.Config.LaneNames() {
 		add(tally.GroupLane, lane, lane)
 	}
@@ -98,12 +99,8 @@ func (r *run) counters(ctx context.Context) (map[string]map[string]int64, error)
 		label := r.Config.ClassLabel(class)
 		add(tally.GroupAdmission, class, label)
 		add(tally.GroupClass, class, label)
-		var in []string
-		for _, b := range r.Config.Buckets(class) {
-			if !slices.Contains(in, b.Lane) {
-				in = append(in, b.Lane)
-				add(tally.GroupStart, b.Lane+"|"+class, b.Lane+"|"+label)
-			}
+		for _, lane := range r.Config.LanesOf(class) {
+			add(tally.GroupStart, lane+"|"+class, lane+"|"+label)
 		}
 	}
 	out := map[string]map[string]int64{}

@@ -3,6 +3,8 @@ package aggregate
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/lanekeeper/lanekeeper/pkg/belief"
 	"github.com/lanekeeper/lanekeeper/pkg/estimate"
@@ -16,16 +18,24 @@ import (
 // one and the one before.
 const windows = 2
 
-// publish learns estimates from completed work and publishes those that moved.
-func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) error {
-	if r.published.IsZero() {
+// publish learns estimates from completed work, and from them in which lanes it
+// belongs, and publishes what moved.
+func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) (err error) {
+	if !r.loaded {
 		if err := r.loadBook(ctx); err != nil {
 			return err
 		}
+		r.loaded = true
 	}
+	defer func() {
+		if err != nil {
+			r.loaded = false // what was written nobody knows: the next look begins with what is there
+		}
+	}()
 	nowMS := r.Clock().UnixMilli()
 	censored := running(lanes, nowMS)
 	updates := map[belief.Kind]estimate.Estimate{}
+	places := newPlacing(r.book, nowMS)
 	parts := map[int]bool{}
 	entries := r.priors.Entries()
 	for len(entries) > 0 {
@@ -40,17 +50,22 @@ func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) error 
 				updates[e.Kind] = next
 				parts[r.priors.PartOf(e.Kind)] = true
 			}
+			if places.look(e, &next) {
+				parts[r.priors.PartOf(e.Kind)] = true
+			}
 		}
 		entries = entries[n:]
 	}
-	if len(updates) == 0 {
+	if len(parts) == 0 {
 		return nil
 	}
-	book := r.book.With(updates)
-	for part := range parts {
-		if _, err := r.Table.Write(ctx, taskop.Publish(part, book.Encode(part), nowMS, r.lease.Epoch)); err != nil {
+	book := r.book.With(updates, places.states)
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		moves := places.of(part, r.priors)
+		if err := r.publishPart(ctx, taskop.Publish(part, book.Encode(part), nowMS, r.lease.Epoch), moves); err != nil {
 			return err
 		}
+		r.tell(ctx, moves)
 	}
 	r.book = book
 	slog.InfoContext(ctx, "estimates published", "moved", len(updates))

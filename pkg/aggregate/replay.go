@@ -9,7 +9,6 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/operate"
-	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 	"github.com/lanekeeper/lanekeeper/pkg/trace"
 )
@@ -92,7 +91,10 @@ func (r *run) replay(ctx context.Context, rep taskop.Replay, lanes map[string]*t
 			rep.After = settle(settled, rep.After, e.Place)
 			continue
 		}
-		lane := r.laneOf(t)
+		lane, err := r.Admission.LaneFor(ctx, t)
+		if err != nil {
+			return err
+		}
 		if spareFor(lanes[lane], spare) <= 0 || stopped["lane "+lane] || stopped["tenant "+t.Tenant] {
 			settled = false
 			continue
@@ -102,7 +104,8 @@ func (r *run) replay(ctx context.Context, rep taskop.Replay, lanes map[string]*t
 		case err == nil && out.Replayed: // somebody else was faster
 		case err == nil:
 			rep.Admitted++
-			spare[lane]--
+			spareFor(lanes[out.Task.Lane], spare)
+			spare[out.Task.Lane]--
 			slog.InfoContext(ctx, "replayed", trace.Task(t), "replay", rep.ID)
 		default:
 			again, end := r.refusal(err, stopped, lane, t.Tenant)
@@ -144,16 +147,6 @@ func (r *run) moveReplay(ctx context.Context, rep taskop.Replay, paced float64) 
 		return nil // a later run has it
 	}
 	return err
-}
-
-// laneOf is the lane that a task would be admitted to now.
-func (r *run) laneOf(t *task.Task) string {
-	for _, b := range r.Config.Buckets(t.Class) {
-		if b.Name == t.Bucket {
-			return b.Lane
-		}
-	}
-	return t.Lane
 }
 
 // refusal says whether a refused task is to be tried again in a later tick; err is

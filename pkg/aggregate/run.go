@@ -151,6 +151,7 @@ type run struct {
 	*Service
 	lease      taskop.Run
 	book       *belief.Book
+	loaded     bool // book is what was published last
 	published  time.Time
 	checked    time.Time
 	reportedMS int64 // the last report of metrics, as far as this run knows

@@ -23,7 +23,7 @@ type rule struct {
 var (
 	// domain is pure: arithmetic and values.
 	domain = []string{
-		"./pkg/admission", "./pkg/belief", "./pkg/estimate", "./pkg/failure", "./pkg/fair", "./pkg/hist", "./pkg/policy", "./pkg/retry", "./pkg/task", "./pkg/wait",
+		"./pkg/admission", "./pkg/belief", "./pkg/estimate", "./pkg/failure", "./pkg/fair", "./pkg/hist", "./pkg/placement", "./pkg/policy", "./pkg/retry", "./pkg/task", "./pkg/wait",
 	}
 	// operations say what is read and written, as values.
 	operations = []string{"./pkg/op", "./pkg/taskop"}

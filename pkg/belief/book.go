@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"sort"
 
 	"github.com/lanekeeper/lanekeeper/pkg/estimate"
+	"github.com/lanekeeper/lanekeeper/pkg/placement"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 )
 
@@ -18,24 +20,26 @@ type Kind struct{ Class, Bucket string }
 
 // Entry is what the configuration says of a kind.
 type Entry struct {
-	Kind  Kind
-	Lane  string
-	Prior estimate.Prior
-	CapMS int64
+	Kind   Kind
+	Ladder []policy.Rung // its own lane, then those that it may move to
+	Prior  estimate.Prior
+	CapMS  int64
 }
 
-// Book is the estimates in force.
+// Book is the estimates and lanes in force.
 type Book struct {
 	entries []Entry
+	ladders map[Kind][]policy.Rung
 	now     map[Kind]*estimate.Estimate
+	places  map[Kind]placement.State // those that are not zero
 }
 
 // FromConfig is the book of priors.
 func FromConfig(cfg *policy.Config) *Book {
-	b := &Book{now: map[Kind]*estimate.Estimate{}}
+	b := &Book{ladders: map[Kind][]policy.Rung{}, now: map[Kind]*estimate.Estimate{}, places: map[Kind]placement.State{}}
 	for _, name := range cfg.ClassNames() {
 		for _, bucket := range cfg.Buckets(name) {
-			b.add(Kind{name, bucket.Name}, bucket.Lane, bucket.Prior, bucket.Cap)
+			b.add(Kind{name, bucket.Name}, cfg.Ladder(name, bucket.Name), bucket.Prior, bucket.Cap)
 		}
 	}
 	sort.Slice(b.entries, func(i, j int) bool {
@@ -45,11 +49,11 @@ func FromConfig(cfg *policy.Config) *Book {
 	return b
 }
 
-func (b *Book) add(k Kind, lane string, p policy.Prior, limit policy.Duration) {
+func (b *Book) add(k Kind, ladder []policy.Rung, p policy.Prior, limit policy.Duration) {
 	prior := estimate.Prior{P50MS: p.P50.MS(), P95MS: p.P95.MS()}
 	e := estimate.FromPrior(prior, limit.MS())
-	b.entries = append(b.entries, Entry{Kind: k, Lane: lane, Prior: prior, CapMS: limit.MS()})
-	b.now[k] = &e
+	b.entries = append(b.entries, Entry{Kind: k, Ladder: ladder, Prior: prior, CapMS: limit.MS()})
+	b.now[k], b.ladders[k] = &e, ladder
 }
 
 // Entries are all kinds, in order of their names.
@@ -59,23 +63,46 @@ func (b *Book) Entries() []Entry { return b.entries }
 // (a class that was removed while tasks of it were under way).
 func (b *Book) Get(class, bucket string) *estimate.Estimate { return b.now[Kind{class, bucket}] }
 
-// With returns a book with some estimates replaced; kinds that the
-// configuration does not have are left out.
-func (b *Book) With(updates map[Kind]estimate.Estimate) *Book {
-	out := &Book{entries: b.entries, now: make(map[Kind]*estimate.Estimate, len(b.now))}
-	for k, e := range b.now {
-		out.now[k] = e
+// Place is what is remembered of where a kind runs, as it holds under the configuration.
+func (b *Book) Place(k Kind) placement.State { return b.places[k] }
+
+// Lane is where tasks of a kind are placed now, "" when the configuration does not
+// have it. In which lane a tenant's run then is a matter of its tier: see
+// policy.Config.LaneFor.
+func (b *Book) Lane(class, bucket string) string {
+	k := Kind{class, bucket}
+	ladder := b.ladders[k]
+	if len(ladder) == 0 {
+		return ""
 	}
+	return placement.LaneOf(ladder, b.places[k])
+}
+
+// With returns a book with some estimates and places replaced; kinds that the
+// configuration does not have are left out, and places that it does not allow.
+func (b *Book) With(updates map[Kind]estimate.Estimate, places map[Kind]placement.State) *Book {
+	out := &Book{entries: b.entries, ladders: b.ladders, now: maps.Clone(b.now), places: maps.Clone(b.places)}
 	for k, e := range updates {
 		if _, known := b.now[k]; known {
 			out.now[k] = &e
 		}
 	}
+	for k, s := range places {
+		ladder := b.ladders[k]
+		if len(ladder) > 0 {
+			s = placement.Settle(ladder, s)
+		}
+		if len(ladder) == 0 || s == (placement.State{}) {
+			delete(out.places, k)
+		} else {
+			out.places[k] = s
+		}
+	}
 	return out
 }
 
-// partKinds is how many kinds one published part holds: about 200 bytes each,
-// far below the 400 KB an item may have.
+// partKinds is how many kinds one published part holds: about 300 bytes each,
+// below the 400 KB an item may have.
 const partKinds = 1000
 
 // Parts is how many parts the book is published in.
@@ -92,15 +119,22 @@ type published struct {
 	Class    string            `json:"c"`
 	Bucket   string            `json:"b"`
 	Estimate estimate.Estimate `json:"e"`
+	Place    *placement.State  `json:"p,omitempty"`
 }
 
-// Encode is the body of one part: learned estimates only.
+// Encode is the body of one part: what is learned, of estimates and lanes.
 func (b *Book) Encode(part int) []byte {
 	list := []published{}
 	for _, entry := range b.entries {
-		if e := b.now[entry.Kind]; e.Learned && b.PartOf(entry.Kind) == part {
-			list = append(list, published{entry.Kind.Class, entry.Kind.Bucket, *e})
+		e, place := b.now[entry.Kind], b.places[entry.Kind]
+		if b.PartOf(entry.Kind) != part || !e.Learned && place == (placement.State{}) {
+			continue
 		}
+		p := published{Class: entry.Kind.Class, Bucket: entry.Kind.Bucket, Estimate: *e}
+		if place != (placement.State{}) {
+			p.Place = &place
+		}
+		list = append(list, p)
 	}
 	body, err := json.Marshal(list)
 	if err != nil {
@@ -115,9 +149,15 @@ func (b *Book) Overlay(body []byte) (*Book, error) {
 	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, fmt.Errorf("belief: published estimates: %w", err)
 	}
-	updates := make(map[Kind]estimate.Estimate, len(list))
+	updates, places := make(map[Kind]estimate.Estimate, len(list)), map[Kind]placement.State{}
 	for _, p := range list {
-		updates[Kind{p.Class, p.Bucket}] = p.Estimate
+		k := Kind{p.Class, p.Bucket}
+		if p.Estimate.Learned { // else the configuration's prior is the newer one
+			updates[k] = p.Estimate
+		}
+		if p.Place != nil {
+			places[k] = *p.Place
+		}
 	}
-	return b.With(updates), nil
+	return b.With(updates, places), nil
 }

@@ -129,7 +129,7 @@ func (s *Service) prepareAgain(who Principal, t *task.Task) (*prepared, *Refusal
 		deadlineMS: t.DeadlineMS - t.Since(),
 		Submission: Submission{Class: t.Class, Payload: t.Payload, Priority: t.Priority, OrderingKey: t.OrderingKey, Traceparent: t.Traceparent, RequestHash: t.RequestHash}}
 	p.priority, _ = s.Config.Priority(t.Priority)
-	p.lane, _ = s.Config.Lane(spec.Lane)
+	p.lane = s.placed(s.book(), p)
 	return p, nil
 }
 

@@ -22,9 +22,7 @@ func (s *Service) Lanes(ctx context.Context) ([]events.Lane, error) {
 	if err != nil {
 		return nil, Unavailable(ctx, "reading lanes", err)
 	}
-	s.mu.Lock()
-	book := s.copies.book
-	s.mu.Unlock()
+	book := s.book()
 	out := make([]events.Lane, 0, len(names))
 	for i, name := range names {
 		lane, err := taskop.DecodeLane(name, items[i])
@@ -49,9 +47,7 @@ func (s *Service) Lane(ctx context.Context, lane *taskop.Lane) (events.Lane, err
 	if err != nil {
 		return events.Lane{}, Unavailable(ctx, "reading a lane", err)
 	}
-	s.mu.Lock()
-	book := s.copies.book
-	s.mu.Unlock()
+	book := s.book()
 	return s.laneStatus(lane, book, oldest, s.Clock().UnixMilli()), nil
 }
 

@@ -54,12 +54,12 @@ func (s *Service) prepare(who Principal, sub Submission, now time.Time) (*prepar
 			p.priorityName, class.Priority.Max, tier.MaxPriority))
 	}
 	p.priority, _ = s.Config.Priority(p.priorityName)
-	bucket, laneName, _, _, err := s.Config.Classify(sub.Class, sub.Hints)
+	bucket, _, _, _, err := s.Config.Classify(sub.Class, sub.Hints)
 	if err != nil {
 		return nil, refuse(events.UnknownClass, "there is no task class of that name")
 	}
 	p.bucket = bucket
-	p.lane, _ = s.Config.Lane(laneName)
+	p.lane = s.placed(s.book(), p)
 	p.deadlineMS = sub.DeadlineMS
 	if p.deadlineMS == 0 {
 		p.deadlineMS = min(p.priority.MaxDuration.MS(), s.Config.MaxDeadline().MS())

@@ -58,7 +58,7 @@ func (s *Service) Quote(ctx context.Context, who Principal, sub Submission) (eve
 	if err := s.readChain(ctx, p); err != nil {
 		return events.Quote{}, Unavailable(ctx, "quoting", err)
 	}
-	v, err := s.look(ctx, p.lane.Name, who.Tenant, now, true)
+	v, err := s.lookFor(ctx, p, now, true)
 	if err != nil {
 		return events.Quote{}, Unavailable(ctx, "quoting", err)
 	}
@@ -107,14 +107,14 @@ func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
 
 // once decides and accepts on the chain of the ordering key as it was read.
 func (a *attempt) once(ctx context.Context, now time.Time) (Accepted, error) {
-	v, err := a.look(ctx, a.p.lane.Name, a.p.who.Tenant, now, false)
+	v, err := a.lookFor(ctx, a.p, now, false)
 	if err != nil {
 		return Accepted{}, err
 	}
 	d := a.decide(a.p, &v, now)
 	if !d.Accepted() && (v.lane.at.Before(now) || v.ledger.at.Before(now)) {
 		// Nothing is refused on old news, not even on an empty copy.
-		if v, err = a.look(ctx, a.p.lane.Name, a.p.who.Tenant, now, true); err != nil {
+		if v, err = a.lookFor(ctx, a.p, now, true); err != nil {
 			return Accepted{}, err
 		}
 		d = a.decide(a.p, &v, now)

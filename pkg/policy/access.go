@@ -14,6 +14,9 @@ type index struct {
 	figures                                       map[string]figures
 	buckets                                       map[string][]BucketSpec
 	labels                                        map[string]bool
+	standIns                                      map[string]map[string]string // see placing.go, as what follows
+	ladders                                       map[string]map[string][]Rung
+	lanesOf                                       map[string][]string
 }
 
 type figures struct {
@@ -58,6 +61,7 @@ func (c *Config) buildIndex() {
 	for _, n := range ix.classNames[:min(len(ix.classNames), MaxClassLabels)] {
 		ix.labels[n] = true
 	}
+	c.indexPlaces(ix)
 	c.index = ix
 }
 

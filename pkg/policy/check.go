@@ -57,7 +57,7 @@ func (ck *check) lane(l *Lane, p string) {
 			ck.fault(conc, fmt.Sprintf("must be at most reserved (%d), is %d: throttled deliveries would go to the DLQ unrun",
 				w.Reserved, w.MaxConcurrency))
 		}
-		if ck.ok(batch, p+".ceiling") && l.Batch.Size > 1 && (l.Ceiling == nil || l.Ceiling.P95 >= Duration(time.Second)) {
+		if top := ck.ceilingOf(l); ck.ok(batch, p+".ceiling") && l.Batch.Size > 1 && (top == nil || top.P95 >= Duration(time.Second)) {
 			ck.fault(batch, "must be 1 unless ceiling.p95 is under 1s: the items of a batch run one after another")
 		}
 	}
@@ -65,6 +65,7 @@ func (ck *check) lane(l *Lane, p string) {
 	if l.Ceiling != nil {
 		ck.atMost(l.Ceiling.P95, p+".ceiling.p95", l.AttemptTimeout, p+".attempt_timeout", "attempt_timeout")
 	}
+	ck.tiersOfLane(l, p)
 	for i, b := range l.Brakes {
 		ck.brake(b, shape.Index(p+".brakes", i))
 	}
@@ -154,11 +155,13 @@ func (ck *check) class(k *Class, p string) {
 	}
 }
 
-// origin reports a reference to the retry lane, where nothing is admitted.
+// origin reports a reference to the retry lane, where nothing is admitted, and to lanes that some tier cannot use.
 func (ck *check) origin(lane, path string) {
 	if l := ck.c.Lanes[lane]; ck.ok(path) && l != nil && l.Role == RoleRetry {
 		ck.fault(path, "must not be the retry lane: only repeated attempts run there")
+		return
 	}
+	ck.reaches(lane, path)
 }
 
 func (ck *check) cost(prior Prior, priorPath string, limit Duration, limitPath string) {

@@ -24,7 +24,7 @@ type Class struct {
 	// Preemptible tasks give way to higher priorities. Default false.
 	Preemptible bool `json:"preemptible" later:"running tasks are not preempted yet"`
 	// PinLane keeps the class in its lane whatever is learned. Default false.
-	PinLane bool `json:"pin_lane" later:"classes do not move between lanes yet"`
+	PinLane bool `json:"pin_lane"`
 	// DependsOn lists the dependencies a task calls.
 	DependsOn map[string]*Use `json:"depends_on,omitempty" rule:"max=16,keysref=dependencies" later:"dependency budgets are not kept yet"`
 	// Target runs the tasks. Without it the worker binary must have a handler of the class's name.

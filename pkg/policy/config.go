@@ -61,7 +61,12 @@ type Lane struct {
 	// Backlog bounds the work that may queue in the lane.
 	Backlog Backlog `json:"backlog"`
 	// Ceiling says what is too slow for the lane. Without it nothing is.
-	Ceiling *Ceiling `json:"ceiling,omitempty" later:"classes do not move between lanes yet"`
+	Ceiling *Ceiling `json:"ceiling,omitempty"`
+	// Tiers the lane is kept for: it takes tasks of their tenants only. Default: of all.
+	Tiers []string `json:"tiers,omitempty" rule:"max=16" elem:"ref=tiers"`
+	// InsteadOf names the lane whose tasks run here when their tenant is of one of those tiers. Classes name that lane,
+	// whose ceiling holds for this one too.
+	InsteadOf string `json:"instead_of,omitempty" rule:"opt,ref=lanes"`
 	// LowShare is the share of slots kept for low priority and lent while idle, 0 to 0.5. Default 0.
 	LowShare float64 `json:"low_share" rule:"min=0,max=0.5"`
 	// Retry is what happens after an attempt failed.
@@ -108,7 +113,7 @@ type Backlog struct {
 
 // Ceiling says what is too slow for a lane.
 type Ceiling struct {
-	// P95 of the service time, 1ms to 14m; what stays above belongs in a heavier lane.
+	// P95 of the service time, 1ms to 14m; a (class, bucket) that stays above moves to a heavier lane.
 	P95 Duration `json:"p95" rule:"required,min=1ms,max=14m"`
 }
 

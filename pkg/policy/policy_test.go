@@ -180,7 +180,7 @@ func FuzzFromCompiled(f *testing.F) {
 func TestFiguresOfLanes(t *testing.T) {
 	t.Parallel()
 	c := load(t, full)
-	if got := c.LaneNames(); !slices.Equal(got, []string{"critical", "heavy", "retry"}) || c.RetryLane() != "retry" {
+	if got := c.LaneNames(); !slices.Equal(got, []string{"critical", "heavy", "heavy-basic", "retry"}) || c.RetryLane() != "retry" {
 		t.Errorf("lanes %v, retry lane %q", got, c.RetryLane())
 	}
 	for _, w := range []struct {
@@ -380,9 +380,9 @@ func TestDurationText(t *testing.T) {
 func TestNotYetInForce(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"classes.*.depends_on (report.export, vendor.sync): ", "classes.*.pin_lane (report.export): ", "classes.*.preemptible (report.export): ",
+		"classes.*.depends_on (report.export, vendor.sync): ", "classes.*.preemptible (report.export): ",
 		"classes.*.target.http (vendor.push): ", "classes.*.target.lambda (vendor.sync): ",
-		"dependencies: ", "lanes.*.brakes (critical): ", "lanes.*.ceiling (critical): ",
+		"dependencies: ", "lanes.*.brakes (critical): ",
 		"lanes.*.rate (critical): ",
 		"priorities.*.preempt_lower (critical): ", "tiers.*.dependency_share (basic): ",
 	}

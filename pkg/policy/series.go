@@ -42,7 +42,7 @@ func (c *Config) ClassLabel(class string) string {
 }
 
 // Series counts the time series of every metric, at most: each label combination the configuration allows counts, seen or
-// not. Lanes that classes move to by learning are not foreseen.
+// not, lanes that a class moves to by learning included.
 func (c *Config) Series() []Series {
 	classes := min(len(c.Classes), MaxClassLabels)
 	if len(c.Classes) > MaxClassLabels {
@@ -50,8 +50,8 @@ func (c *Config) Series() []Series {
 	}
 	pairs := map[[2]string]bool{}
 	for _, class := range c.ClassNames() {
-		for _, b := range c.Buckets(class) {
-			pairs[[2]string{b.Lane, c.ClassLabel(class)}] = true
+		for _, lane := range c.LanesOf(class) {
+			pairs[[2]string{lane, c.ClassLabel(class)}] = true
 		}
 	}
 	lanes, tiers, deps := len(c.Lanes), len(c.Tiers), len(c.Dependencies)

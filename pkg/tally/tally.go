@@ -81,7 +81,7 @@ const (
 	GroupStart     = "start"     // per lane|class: start delay histogram, prediction errors
 	GroupClass     = "class"     // per class: service time histogram
 	GroupLane      = "lane"      // per lane: starts, retries, misses …
-	GroupSystem    = "system"    // of the whole: drift of ledgers
+	GroupSystem    = "system"    // of the whole: drift of ledgers, learned lanes
 )
 
 // Group is the counter item of a class or lane.
@@ -190,6 +190,19 @@ func (r *Recorder) Drift(now time.Time, workMS, active int64) {
 		r.add(key, "drift_ms", abs(workMS))
 		r.add(key, "drift_active", abs(active))
 	})
+}
+
+// Places names the counters of learned lanes in GroupSystem: how many (class,
+// bucket)s moved, and how many ought to and have no lane to.
+const (
+	Places  = "places"
+	Moved   = "moved"
+	Blocked = "blocked"
+)
+
+// Placed counts a (class, bucket) that moved, or cannot.
+func (r *Recorder) Placed(now time.Time, what string) {
+	r.observe(now, func() { r.add(Group(GroupSystem, Places), what, 1) })
 }
 
 // Count adds to a lane's counter.

@@ -71,7 +71,9 @@ func (e *Emitter) Emit(_ context.Context, m aggregate.Minute) error {
 	for _, stage := range policy.MissStages {
 		line([]string{DimStage}, []string{stage}, value{DeadlineMissTotal, float64(misses[stage])})
 	}
-	line([]string{DimComponent}, []string{ComponentAggregator}, value{AggregatorLateness, seconds(m.LatenessMS)}, value{LedgerDrift, float64(m.Counts[tally.GroupSystem][tally.Ledgers]["repaired"])})
+	system := m.Counts[tally.GroupSystem]
+	line([]string{DimComponent}, []string{ComponentAggregator}, value{AggregatorLateness, seconds(m.LatenessMS)}, value{LedgerDrift, float64(system[tally.Ledgers]["repaired"])},
+		value{LaneMoves, float64(system[tally.Places][tally.Moved])}, value{LaneMovesBlocked, float64(system[tally.Places][tally.Blocked])})
 	return errors.Join(errs...)
 }
 

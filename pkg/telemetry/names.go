@@ -26,6 +26,8 @@ const (
 	WorkerBusyRatio    = "worker_busy_ratio"
 	LaneRepairs        = "lane_repairs"
 	LedgerDrift        = "ledger_drift"
+	LaneMoves          = "lane_moves"
+	LaneMovesBlocked   = "lane_moves_blocked"
 	AggregatorLateness = "aggregator_lateness_seconds"
 )
 
@@ -75,6 +77,8 @@ var Metrics = []Metric{
 	{WorkerBusyRatio, "None", []string{DimLane}, "running attempts by slots"},
 	{LaneRepairs, "Count", []string{DimLane}, "corrections of the lane's counts"},
 	{LedgerDrift, "Count", []string{DimComponent}, "corrections of tenants' ledgers"},
+	{LaneMoves, "Count", []string{DimComponent}, "classes and buckets that moved to another lane by what was learned of them"},
+	{LaneMovesBlocked, "Count", []string{DimComponent}, "classes and buckets found too slow for their lane that have none to move to"},
 	{AggregatorLateness, "Seconds", []string{DimComponent}, "by how much the aggregator's last report is older than a minute"},
 }
 

@@ -97,11 +97,12 @@ func (w *schemaWriter) object(t *shape.Type) map[string]any {
 // laneRoles says what the retry lane must and must not have.
 func (w *schemaWriter) laneRoles(s map[string]any) {
 	has := func(k string) map[string]any { return map[string]any{"required": []string{k}} }
+	s["dependentRequired"] = map[string]any{"instead_of": []string{"tiers"}}
 	s["if"] = has("role")
 	s["then"] = map[string]any{"required": []string{"share"}, "properties": map[string]any{
 		"workers": map[string]any{"not": has("max_concurrency")},
 		"batch":   map[string]any{"properties": map[string]any{"size": map[string]any{"const": 1}}},
-	}}
+	}, "not": has("instead_of")}
 	s["else"] = map[string]any{"required": []string{"workers"}, "not": has("share"), "properties": map[string]any{"workers": has("max_concurrency")}}
 }
 

@@ -1,0 +1,66 @@
+package intake
+
+import (
+	"context"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/belief"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/policy"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// placed is the lane in which a submission belongs: where its (class, bucket) is placed by what
+// is learned, or the lane that stands in there for its tenant's tier.
+func (s *Service) placed(book *belief.Book, p *prepared) *policy.Lane {
+	lane, _ := s.Config.Lane(s.Config.LaneFor(book.Lane(p.Class, p.bucket), p.tier.Name))
+	return lane
+}
+
+// lookFor is look for the lane in which a submission belongs. What is read may say that this is
+// another one than was thought; then that one is looked at.
+func (s *Service) lookFor(ctx context.Context, p *prepared, now time.Time, strict bool) (view, error) {
+	for round := 0; ; round++ {
+		v, err := s.look(ctx, p.lane.Name, p.who.Tenant, now, strict)
+		if err != nil {
+			return view{}, err
+		}
+		lane := s.placed(v.book, p)
+		if lane == p.lane || round >= maxRounds {
+			return v, nil
+		}
+		p.lane = lane
+	}
+}
+
+func (s *Service) book() *belief.Book {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.copies.book
+}
+
+// LaneFor is the lane that a task would be admitted to now; its own if the configuration has no
+// other for it.
+func (s *Service) LaneFor(ctx context.Context, t *task.Task) (string, error) {
+	s.mu.Lock()
+	old := s.Clock().Sub(s.copies.bookAt) > bookMaxAge
+	s.mu.Unlock()
+	if old {
+		var keys []op.Key
+		for part := range s.priors.Parts() {
+			keys = append(keys, taskop.EstimatesKey(part))
+		}
+		if err := s.reread(ctx, keys); err != nil {
+			return "", err
+		}
+	}
+	tier, err := s.tierOf(ctx, t.Tenant)
+	if err != nil {
+		return "", err
+	}
+	if lane := s.Config.LaneFor(s.book().Lane(t.Class, t.Bucket), tier); lane != "" {
+		return lane, nil
+	}
+	return t.Lane, nil
+}
