@@ -18,11 +18,13 @@ lanes:
     backlog: {max_work: 8000h}, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []}
   heavy: {owner: fair, slo: {queue_wait_p95: 1h, oldest_age: 2h}, workers: {max_concurrency: 4}, attempt_timeout: 2m, safety_margin: 0s,
     backlog: {max_work: 8000h}, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []}
+  VIP
   retry: {role: retry, share: 0.2, owner: fair, slo: {queue_wait_p95: 1h, oldest_age: 2h}, attempt_timeout: 2m, safety_margin: 0s,
     backlog: {max_work: 8000h}, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []}
 classes:
   unit: {lane: work, priority: {default: normal, max: critical}, prior: {p50: 1s, p95: 1s}, cap: 2m, target: {builtin: sleep}}
   tail: {lane: work, priority: {default: normal, max: critical}, prior: {p50: 300ms, p95: 4s}, cap: 2m, target: {builtin: sleep}}
+  sour: {lane: work, PIN prior: {p50: 400ms, p95: 1s}, cap: 2m, target: {builtin: sleep}}
   urgent: {lane: critical, priority: {default: normal, max: critical}, prior: {p50: 200ms, p95: 200ms}, cap: 2m, target: {builtin: sleep}}
   big: {lane: HEAVY, priority: {default: normal, max: critical}, prior: {p50: 60s, p95: 60s}, cap: 2m, target: {builtin: sleep}}
 KINDS
@@ -51,7 +53,7 @@ func config(replacements ...string) *policy.Config {
 	for i := range 30 {
 		fmt.Fprintf(&tenants, "  t%d: {tier: basic, keys: [secret-t%d]}\n", i, i)
 	}
-	text := strings.NewReplacer(append(replacements, "KINDS", classes.String(), "TENANTS", tenants.String(), "HEAVY", "heavy", "LOW", "")...).Replace(configuration)
+	text := strings.NewReplacer(append(replacements, "KINDS", classes.String(), "TENANTS", tenants.String(), "HEAVY", "heavy", "LOW", "", "VIP", "", "PIN", "")...).Replace(configuration)
 	cfg, err := policyfile.Parse("fair.yaml", []byte(text))
 	if err != nil {
 		panic(err) // ours

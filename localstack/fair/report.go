@@ -53,6 +53,8 @@ func (r *Report) Play(t *testing.T, short bool) {
 	r.flood(t)
 	r.units(t)
 	r.outage(t, short)
+	r.byTier(t)
+	r.learning(t)
 	if short {
 		r.order(t, 50, 10)
 	} else {
@@ -63,7 +65,6 @@ func (r *Report) Play(t *testing.T, short bool) {
 		r.handOver(t)
 	}
 	r.later("the first four in real time on the embedded engine, side by side", "not built yet")
-	r.later("lanes by learning and by tier", "classes do not move between lanes yet")
 	r.End()
 }
 

@@ -74,10 +74,10 @@ func (l *Lane) ceilingMS() int64 {
 	return l.Ceiling.P95.MS()
 }
 
-// heavier compares lanes by what they are for: the ceiling, then the time of an attempt.
+// heavier compares lanes by what they are for: the ceiling; among equals the one that promises least comes first.
 func heavier(a, b *Lane) int {
-	rank := func(l *Lane) int64 { return l.ceilingMS() - 1 }                                                                                   // 0, none, comes last as an unsigned number
-	return cmp.Or(cmp.Compare(uint64(rank(a)), uint64(rank(b))), cmp.Compare(a.AttemptTimeout, b.AttemptTimeout), cmp.Compare(a.Name, b.Name)) //nolint:gosec // the wrap is meant
+	rank := func(l *Lane) int64 { return l.ceilingMS() - 1 }                                                                                                                                        // 0, none, comes last as an unsigned number
+	return cmp.Or(cmp.Compare(uint64(rank(a)), uint64(rank(b))), cmp.Compare(b.SLO.QueueWaitP95, a.SLO.QueueWaitP95), cmp.Compare(a.AttemptTimeout, b.AttemptTimeout), cmp.Compare(a.Name, b.Name)) //nolint:gosec // the wrap is meant
 }
 
 // ladder is that of a bucket. It ends at the first lane that holds even the cap.
@@ -100,7 +100,9 @@ func (c *Config) ladder(k *Class, b *BucketSpec, standIns map[string]map[string]
 		if r.CeilingMS == own.ceilingMS() || r.CeilingMS > 0 && r.CeilingMS < own.ceilingMS() {
 			continue
 		}
-		if b.Cap > l.AttemptTimeout {
+		if own := own.SLO.QueueWaitP95; l.SLO.QueueWaitP95 < own {
+			r.Barred = fmt.Sprintf("it promises shorter waits (%s, here %s)", l.SLO.QueueWaitP95, own) // whose tasks wait for nobody's slow ones
+		} else if b.Cap > l.AttemptTimeout {
 			r.Barred = fmt.Sprintf("the cap (%s) is over its attempt_timeout (%s)", b.Cap, l.AttemptTimeout)
 		} else if t := c.without(l.Name, standIns); len(t) > 0 {
 			r.Barred = "it is not for tier " + strings.Join(t, ", ")

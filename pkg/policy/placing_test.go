@@ -14,12 +14,15 @@ import (
 func placed(t *testing.T, lanes, classes []string) *policy.Config {
 	t.Helper()
 	text := "version: 1\nlanes:\n"
-	const rest = "owner: t, slo: {queue_wait_p95: 5s, oldest_age: 10s}, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []"
+	const slo, rest = "slo: {queue_wait_p95: 5s, oldest_age: 10s}, ", "owner: t, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []"
 	for _, l := range lanes {
 		name, keys, _ := strings.Cut(l, ":")
+		if !strings.Contains(keys, "slo:") {
+			keys += ", " + strings.TrimSuffix(slo, ", ")
+		}
 		text += fmt.Sprintf("  %s: {%s, workers: {max_concurrency: 4}, %s}\n", name, keys, rest)
 	}
-	text += "  retry: {role: retry, share: 0.1, attempt_timeout: 14m, " + rest + "}\nclasses:\n"
+	text += "  retry: {role: retry, share: 0.1, attempt_timeout: 14m, " + slo + rest + "}\nclasses:\n"
 	for _, c := range classes {
 		name, keys, _ := strings.Cut(c, ":")
 		text += fmt.Sprintf("  %s: {prior: {p50: 100ms, p95: 200ms}, %s}\n", name, keys)
@@ -40,6 +43,7 @@ func TestLadders(t *testing.T) {
 		"middle: attempt_timeout: 1m, ceiling: {p95: 20s}",
 		"other: attempt_timeout: 2m, ceiling: {p95: 20s}",
 		"gold: attempt_timeout: 14m, ceiling: {p95: 10s}, tiers: [gold]",
+		"aaa: attempt_timeout: 14m, slo: {queue_wait_p95: 4s, oldest_age: 10s}",
 		"huge-gold: attempt_timeout: 14m, tiers: [gold], instead_of: huge",
 	}
 	c := placed(t, lanes, []string{
@@ -56,7 +60,7 @@ func TestLadders(t *testing.T) {
 		"within": "quick 1000",
 		"pinned": "quick 1000",
 		"long":   "quick 1000, (gold) 10000, (middle) 20000, other 20000, huge 0",
-		"longer": "quick 1000, (gold) 10000, (middle) 20000, (other) 20000, (huge) 0",
+		"longer": "quick 1000, (gold) 10000, (middle) 20000, (other) 20000, (huge) 0, (aaa) 0",
 		"medium": "middle 20000, huge 0", // other is as heavy, not heavier
 		"heavy":  "huge 0",
 	} {
@@ -96,6 +100,19 @@ func TestLadders(t *testing.T) {
 		if !strings.HasPrefix(got[i], want[i]) {
 			t.Errorf("line %d is %q, want %q", i, got[i], want[i])
 		}
+	}
+}
+
+// TestSlowWorkDoesNotMoveToWhereShorterWaitsArePromised: a lane for urgent work without a
+// ceiling is not the heaviest one.
+func TestSlowWorkDoesNotMoveToWhereShorterWaitsArePromised(t *testing.T) {
+	t.Parallel()
+	c := placed(t, []string{"quick: ceiling: {p95: 1s}", "urgent: slo: {queue_wait_p95: 4999ms, oldest_age: 10s}"}, []string{"job: lane: quick, cap: 10s"})
+	if got := c.Moves(); len(got) != 1 || got[0] != "job: quick → nowhere; not to urgent: it promises shorter waits (4.999s, here 5s)" {
+		t.Errorf("%q", got)
+	}
+	if got := c.LanesOf("job"); !slices.Equal(got, []string{"quick"}) {
+		t.Errorf("lanes %v", got)
 	}
 }
 
