@@ -110,6 +110,8 @@ func (s *Stack) counterMetrics(ctx context.Context, set *prom.Set) error {
 	quarantined := set.Counter("quarantine_inflow", "Tasks that went to quarantine.")
 	dead := set.Counter("dlq_inflow", "Wake-ups that ended in a dead-letter queue, unreadable ones included.")
 	drift := set.Counter("ledger_drift", "Corrections of tenants' ledgers that did not agree with their tasks.")
+	moves := set.Counter("lane_moves", "Classes and buckets that moved to another lane by what was learned of them.")
+	blocked := set.Counter("lane_moves_blocked", "Classes and buckets found too slow for their lane that have none to move to.")
 	repaired := set.Counter("lanekeeper_lane_repairs_total", "Corrections of a lane's item by the aggregator.")
 	resent := set.Counter("lanekeeper_resent_total", "Messages sent again because nobody had claimed their task.")
 	errLevel := set.Counter("lanekeeper_prediction_error_seconds_total", "Absolute error of the predicted wait, summed over starts, by method.")
@@ -137,6 +139,8 @@ func (s *Stack) counterMetrics(ctx context.Context, set *prom.Set) error {
 			histogram(set, "agent_service_seconds", "Service time of successful attempts.", counts, "s", 1000, prom.L("task_class", name))
 		case tally.GroupSystem:
 			drift.Add(float64(counts["repaired"]))
+			moves.Add(float64(counts[tally.Moved]))
+			blocked.Add(float64(counts[tally.Blocked]))
 		case tally.GroupLane:
 			label := prom.L("lane", name)
 			histogram(set, "queue_wait_ms", "Time from submission to first start, in milliseconds.", counts, "d", 1, label)

@@ -101,7 +101,7 @@ func minute() aggregate.Minute {
 		Counts: map[string]map[string]map[string]int64{
 			tally.GroupAdmission: {"mail.send": {"accept|basic": 3, "reject_deadline|basic": 1}},
 			tally.GroupStart:     {"critical|mail.send": {"d.0": 2, "d.3": 2, "d.sum": 160, "err.level": 400, "err.ratio": 4000, "err.n": 4}},
-			tally.GroupSystem:    {tally.Ledgers: {"repaired": 2, "drift_ms": 900}},
+			tally.GroupSystem:    {tally.Ledgers: {"repaired": 2, "drift_ms": 900}, tally.Places: {tally.Moved: 3, tally.Blocked: 1}},
 			tally.GroupClass:     {"mail.send": {"s.2": 4, "s.sum": 150}},
 			tally.GroupLane:      {"critical": {"d.0": 2, "d.3": 2, "s.2": 4, "retries": 2, "quarantined": 1, "dead": 4, "dead.unreadable": 1, "miss.start": 1, "miss.finish": 2, "repaired": 1}},
 		},
@@ -166,6 +166,8 @@ func TestEmit(t *testing.T) {
 		{DeadlineMissTotal, 2, []string{"finish"}},
 		{AggregatorLateness, 1.5, []string{ComponentAggregator}},
 		{LedgerDrift, 2, []string{ComponentAggregator}},
+		{LaneMoves, 3, []string{ComponentAggregator}},
+		{LaneMovesBlocked, 1, []string{ComponentAggregator}},
 	} {
 		if got := find(lines, c.metric, c.labels...); got != c.want {
 			t.Errorf("%s%v is %v, want %v", c.metric, c.labels, got, c.want)
