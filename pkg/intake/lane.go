@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -55,12 +56,16 @@ func (s *Service) LaneFor(ctx context.Context, t *task.Task) (string, error) {
 			return "", err
 		}
 	}
+	place := s.book().Lane(t.Class, t.Bucket)
+	if place == "" {
+		return t.Lane, nil
+	}
+	if !s.Config.ByTier(place) {
+		return place, nil
+	}
 	tier, err := s.tierOf(ctx, t.Tenant)
 	if err != nil {
 		return "", err
 	}
-	if lane := s.Config.LaneFor(s.book().Lane(t.Class, t.Bucket), tier); lane != "" {
-		return lane, nil
-	}
-	return t.Lane, nil
+	return cmp.Or(s.Config.LaneFor(place, tier), t.Lane), nil
 }

@@ -13,6 +13,7 @@ func (ck *check) whole() {
 		ck.lane(ck.c.Lanes[n], shape.Key("lanes", n))
 	}
 	ck.retryLane()
+	ck.tiersWithout()
 	for _, n := range keys(ck.c.Classes) {
 		ck.class(ck.c.Classes[n], shape.Key("classes", n))
 	}

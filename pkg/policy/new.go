@@ -127,6 +127,8 @@ type check struct {
 	c      *Config
 	broken map[string]bool
 	faults []Fault
+
+	without map[string][]string // see tiersWithout
 }
 
 // ok says that none of the paths is known to be faulty, so that a check which compares them makes sense.

@@ -69,22 +69,30 @@ func (ck *check) ceilingOf(l *Lane) *Ceiling {
 	return l.Ceiling
 }
 
+// tiersWithout finds for each lane the tiers that it leaves without one; nothing where nobody knows whom lanes were meant for.
+func (ck *check) tiersWithout() {
+	ck.without = map[string][]string{}
+	standIns := ck.c.standIns()
+	for _, n := range keys(ck.c.Lanes) {
+		if at := shape.Key("lanes", n); !ck.ok("tiers", at+".tiers", at+".instead_of") {
+			clear(ck.without)
+			return
+		}
+		ck.without[n] = ck.c.without(n, standIns)
+	}
+}
+
 // reaches checks that a lane which classes name has a place for every tier's tasks.
 func (ck *check) reaches(lane, p string) {
 	l := ck.c.Lanes[lane]
-	if l == nil || !ck.ok(p, "tiers") {
+	if l == nil || !ck.ok(p) {
 		return
 	}
 	if l.InsteadOf != "" {
 		ck.fault(p, fmt.Sprintf("lane %s stands in for lane %s; name that one", lane, l.InsteadOf))
 		return
 	}
-	for _, n := range keys(ck.c.Lanes) {
-		if at := shape.Key("lanes", n); !ck.ok(at+".tiers", at+".instead_of") {
-			return // nobody knows whom the lanes were meant for
-		}
-	}
-	if t := ck.c.without(lane, ck.c.standIns()); len(t) > 0 {
+	if t := ck.without[lane]; len(t) > 0 {
 		ck.fault(p, fmt.Sprintf("lane %s is kept for tier %s, so tasks of tier %s have no lane; give them one that is instead_of: %s",
 			lane, strings.Join(l.Tiers, ", "), strings.Join(t, ", "), lane))
 	}

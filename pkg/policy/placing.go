@@ -32,6 +32,9 @@ func (c *Config) LaneFor(lane, tier string) string {
 	return lane
 }
 
+// ByTier says whether tasks that are placed in a lane run elsewhere for some tier.
+func (c *Config) ByTier(lane string) bool { return len(c.index.standIns[lane]) > 0 }
+
 // LanesOf are all lanes, sorted, in which first attempts of a class may run, whatever is learned and whoever submits.
 func (c *Config) LanesOf(class string) []string { return c.index.lanesOf[class] }
 
@@ -80,17 +83,21 @@ func heavier(a, b *Lane) int {
 	return cmp.Or(cmp.Compare(uint64(rank(a)), uint64(rank(b))), cmp.Compare(b.SLO.QueueWaitP95, a.SLO.QueueWaitP95), cmp.Compare(a.AttemptTimeout, b.AttemptTimeout), cmp.Compare(a.Name, b.Name)) //nolint:gosec // the wrap is meant
 }
 
-// ladder is that of a bucket. It ends at the first lane that holds even the cap.
-func (c *Config) ladder(k *Class, b *BucketSpec, standIns map[string]map[string]string) []Rung {
-	own := c.Lanes[b.Lane]
-	out := []Rung{{Lane: own.Name, CeilingMS: own.ceilingMS()}}
-	var lanes []*Lane
+// placesOf are the lanes that classes may name, the lightest first.
+func (c *Config) placesOf() (lanes []*Lane) {
 	for _, l := range c.Lanes {
 		if l.Role != RoleRetry && l.InsteadOf == "" {
 			lanes = append(lanes, l)
 		}
 	}
 	slices.SortFunc(lanes, heavier)
+	return lanes
+}
+
+// ladder is that of a bucket over the lanes of placesOf. It ends at the first lane that holds even the cap.
+func (c *Config) ladder(k *Class, b *BucketSpec, lanes []*Lane, standIns map[string]map[string]string) []Rung {
+	own := c.Lanes[b.Lane]
+	out := []Rung{{Lane: own.Name, CeilingMS: own.ceilingMS()}}
 	holds := func(r Rung) bool { return r.Barred == "" && (r.CeilingMS == 0 || b.Cap.MS() <= r.CeilingMS) }
 	for _, l := range lanes {
 		if k.PinLane || holds(out[len(out)-1]) {
@@ -115,12 +122,13 @@ func (c *Config) ladder(k *Class, b *BucketSpec, standIns map[string]map[string]
 // indexPlaces fills in what the functions above look up. Buckets are known by then.
 func (c *Config) indexPlaces(ix *index) {
 	ix.standIns, ix.ladders, ix.lanesOf = c.standIns(), map[string]map[string][]Rung{}, map[string][]string{}
+	places := c.placesOf()
 	for n, k := range c.Classes {
 		ladders := map[string][]Rung{}
 		var lanes []string
 		for i := range ix.buckets[n] {
 			b := &ix.buckets[n][i]
-			ladders[b.Name] = c.ladder(k, b, ix.standIns)
+			ladders[b.Name] = c.ladder(k, b, places, ix.standIns)
 			for _, r := range ladders[b.Name] {
 				if r.Barred != "" {
 					continue
