@@ -20,6 +20,25 @@ type NewKey struct {
 	CreatedAt Time   `json:"created_at"`
 }
 
+// Placement is where tasks of a (class, bucket) run that may move by what is learned of it.
+type Placement struct {
+	Class          string  `json:"class"`
+	Bucket         string  `json:"bucket"`
+	ConfiguredLane string  `json:"configured_lane"`
+	Lane           string  `json:"lane"` // what stands in for it for a tier is not shown
+	ServiceP95     Seconds `json:"service_p95_seconds"`
+	Samples        int64   `json:"samples"`
+	MovedAt        Time    `json:"moved_at,omitzero"`
+	Leans          string  `json:"leans,omitempty"` // up, down
+	LeansSince     Time    `json:"leans_since,omitzero"`
+	Blocked        bool    `json:"blocked"` // it ought to move up and has no lane to
+}
+
+// PlacementList is all of them, by class and bucket.
+type PlacementList struct {
+	Items Items[Placement] `json:"items"`
+}
+
 // QuarantinedTask is a task that only a replay, its tenant's retry or a cancel leads out of quarantine.
 type QuarantinedTask struct {
 	ID            string    `json:"id"`

@@ -90,6 +90,7 @@ func TestTypesMatchTheDocument(t *testing.T) {
 		"LaneList": events.LaneList{}, "Health": events.Health{}, "Problem": events.Problem{}, "FieldError": events.FieldError{},
 		"Tenant": events.Tenant{}, "NewKey": events.NewKey{}, "QuarantinedTask": events.QuarantinedTask{}, "QuarantinePage": events.QuarantinePage{},
 		"ReplayFilter": events.ReplayFilter{}, "Replay": events.Replay{}, "ReplayPage": events.ReplayPage{},
+		"Placement": events.Placement{}, "PlacementList": events.PlacementList{},
 	} {
 		var fields, required []string
 		for f := range reflect.TypeOf(value).Fields() {

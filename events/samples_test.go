@@ -55,6 +55,7 @@ var ours = []struct {
 	{"decision.json", "Decision", func() any { return &events.Decision{} }},
 	{"quote.accept.json", "Quote", func() any { return &events.Quote{} }},
 	{"quote.reject.json", "Quote", func() any { return &events.Quote{} }},
+	{"placements.json", "PlacementList", func() any { return &events.PlacementList{} }},
 	{"lanes.json", "LaneList", func() any { return &events.LaneList{} }},
 	{"health.json", "Health", func() any { return &events.Health{} }},
 }

@@ -12,6 +12,7 @@ func adminCases() []testCase {
 	list := []testCase{
 		{name: "admin/a tenant's key is 403 on every operator call", run: adminForbidden},
 		{name: "admin/pause refuses with reject_lane_paused, resume takes work again", run: adminPause},
+		{name: "admin/placements are listed", run: adminPlacements},
 		{name: "admin/tenants are created, changed and read", run: adminTenants},
 		{name: "admin/a key is shown once, works, and is withdrawn", run: adminKeys},
 		{name: "admin/quarantine is listed, filtered and paged", run: adminQuarantine},
@@ -64,7 +65,7 @@ func adminForbidden(c *C) {
 	for _, call := range []string{
 		"GET /v1/admin/quarantine", "POST /v1/admin/replays", "GET /v1/admin/replays", "GET /v1/admin/replays/" + unknownID,
 		"DELETE /v1/admin/replays/" + unknownID, "POST /v1/admin/lanes/main/pause", "POST /v1/admin/lanes/main/resume",
-		"GET /v1/admin/tenants/main", "PUT /v1/admin/tenants/main", "POST /v1/admin/tenants/main/keys", "DELETE /v1/admin/tenants/main/keys/key_1",
+		"GET /v1/admin/placements", "GET /v1/admin/tenants/main", "PUT /v1/admin/tenants/main", "POST /v1/admin/tenants/main/keys", "DELETE /v1/admin/tenants/main/keys/key_1",
 	} {
 		method, path, _ := strings.Cut(call, " ")
 		c.send(request{method: method, path: path, body: []byte(`{}`)}).wantCode(c, events.Forbidden)
@@ -97,6 +98,16 @@ func adminPause(c *C) {
 	c.await("", c.submit(unit).ID)
 	c.adminRefused("POST", "/v1/admin/lanes/nowhere/pause", "", events.NotFound)
 	c.adminRefused("POST", "/v1/admin/lanes/nowhere/resume", "", events.NotFound)
+}
+
+// adminPlacements: the server under test need not have classes that may move.
+func adminPlacements(c *C) {
+	list := admin[events.PlacementList](c, "GET", "/v1/admin/placements", "", 200)
+	for i, p := range list.Items {
+		if i > 0 && (list.Items[i-1].Class+"\x00"+list.Items[i-1].Bucket) >= p.Class+"\x00"+p.Bucket {
+			c.errorf("%s/%s is not in order", p.Class, p.Bucket)
+		}
+	}
 }
 
 func adminTenants(c *C) {

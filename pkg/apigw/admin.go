@@ -18,6 +18,7 @@ var operators = []route{
 	{http.MethodGet, "/v1/admin/replays", false, (*call).listReplays},
 	{http.MethodGet, "/v1/admin/replays/{}", false, (*call).getReplay},
 	{http.MethodDelete, "/v1/admin/replays/{}", false, (*call).stopReplay},
+	{http.MethodGet, "/v1/admin/placements", false, (*call).placements},
 	{http.MethodPost, "/v1/admin/lanes/{}/pause", false, (*call).pause},
 	{http.MethodPost, "/v1/admin/lanes/{}/resume", false, (*call).resume},
 	{http.MethodGet, "/v1/admin/tenants/{}", false, (*call).getTenant},
@@ -56,6 +57,10 @@ func ok(v any, err error) (*answer, error) {
 		return nil, err
 	}
 	return &answer{status: http.StatusOK, body: v}, nil
+}
+
+func (c *call) placements(ctx context.Context) (*answer, error) {
+	return ok(c.ops.Placements(ctx))
 }
 
 func (c *call) pause(ctx context.Context) (*answer, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/belief"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
@@ -48,11 +49,7 @@ func (s *Service) LaneFor(ctx context.Context, t *task.Task) (string, error) {
 	old := s.Clock().Sub(s.copies.bookAt) > bookMaxAge
 	s.mu.Unlock()
 	if old {
-		var keys []op.Key
-		for part := range s.priors.Parts() {
-			keys = append(keys, taskop.EstimatesKey(part))
-		}
-		if err := s.reread(ctx, keys); err != nil {
+		if err := s.rereadBook(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -68,4 +65,32 @@ func (s *Service) LaneFor(ctx context.Context, t *task.Task) (string, error) {
 		return "", err
 	}
 	return cmp.Or(s.Config.LaneFor(place, tier), t.Lane), nil
+}
+
+func (s *Service) rereadBook(ctx context.Context) error {
+	var keys []op.Key
+	for part := range s.priors.Parts() {
+		keys = append(keys, taskop.EstimatesKey(part))
+	}
+	return s.reread(ctx, keys)
+}
+
+// Placements says of every (class, bucket) that may move by what is learned of it where it
+// runs, as it was published last. The error is a *Refusal.
+func (s *Service) Placements(ctx context.Context) (events.PlacementList, error) {
+	if err := s.rereadBook(ctx); err != nil {
+		return events.PlacementList{}, Unavailable(ctx, "reading placements", err)
+	}
+	var out events.PlacementList
+	book := s.book()
+	for _, e := range book.Entries() {
+		if len(e.Ladder) < 2 {
+			continue
+		}
+		est, place := book.Get(e.Kind.Class, e.Kind.Bucket), book.Place(e.Kind)
+		out.Items = append(out.Items, events.Placement{Class: e.Kind.Class, Bucket: e.Kind.Bucket, ConfiguredLane: e.Ladder[0].Lane, Lane: book.Lane(e.Kind.Class, e.Kind.Bucket),
+			ServiceP95: events.Seconds(est.P95MS), Samples: est.Samples, MovedAt: events.Time(place.MovedMS),
+			Leans: string(place.Lean), LeansSince: events.Time(place.SinceMS), Blocked: place.Blocked})
+	}
+	return out, nil
 }

@@ -44,6 +44,11 @@ func (s *Service) audit(who intake.Principal, act, on string, detail any) op.Wri
 	return taskop.Audit(e, s.NewID())
 }
 
+// Placements says where the classes run that may move. The error is a *Refusal.
+func (s *Service) Placements(ctx context.Context) (events.PlacementList, error) {
+	return s.admission.Placements(ctx)
+}
+
 // PauseLane stops a lane's admission, release and hand-over, or lets them go on.
 // Attempts that run finish either way, and so does what was released before.
 // Nothing changes when the lane is so already. The error is a *Refusal.
