@@ -34,6 +34,7 @@ other lanes, by learning and by tier:
   agent.lint: standard → heavy
   mail.send: critical → standard
   report.export bucket small: standard → heavy
+not yet in force: none
 metrics: at most 145 series, $43.50 a month at $0.30 each:
       64  agent_admission_total{decision,task_class,tenant_tier} = 8 decisions × 4 classes × 2 tiers
        4  agent_queue_estimated_work_seconds{lane} = 4 lanes

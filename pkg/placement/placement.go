@@ -16,9 +16,9 @@ const (
 	// MinSamples is how many finished attempts an estimate needs before anything is concluded: a p95 of fewer is their
 	// largest.
 	MinSamples = 20
-	// UpAfterMS is how long a p95 has to stay over the ceiling before the move, DownAfterMS how long under half the
-	// lighter lane's. Slow work in a fast lane hurts at once; in a heavy lane fast work only waits.
-	UpAfterMS   = 2 * 60_000
+	// UpAfterMS is how long a p95 has to stay over the ceiling before the move: slow work in a fast lane hurts at once.
+	UpAfterMS = 2 * 60_000
+	// DownAfterMS is how long it has to stay under half the lighter lane's: in a heavy lane fast work only waits.
 	DownAfterMS = 10 * 60_000
 	// CoolDownMS is the least time between two moves of the same (class, bucket).
 	CoolDownMS = 15 * 60_000
