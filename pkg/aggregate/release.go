@@ -121,7 +121,12 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane, parked bool) error {
 	nowMS := r.Clock().UnixMilli()
 	o := taskop.OpenOf(t, nowMS)
-	if err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, parked), l.Virtual, fair.Virtual(t.Tag, t.ShiftMS)), l); err != nil {
+	virtual, seen := fair.Virtual(t.Tag, t.ShiftMS), l.Virtual
+	err := r.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(l, o, parked), seen, virtual), l)
+	if moved(err) && virtual > seen && l.Virtual > virtual { // the lane was beyond it
+		err = r.writeLane(ctx, taskop.ReleaseSlotOf(l, o, parked), l)
+	}
+	if err != nil {
 		return err
 	}
 	due := r.notAfterStartBy(t, nowMS+r.Config.Tasks.ResendAfter.MS())

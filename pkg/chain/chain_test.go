@@ -13,6 +13,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/localstack/rig"
 	"github.com/lanekeeper/lanekeeper/pkg/chain"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/simtest/memtable"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
@@ -209,5 +210,33 @@ func TestParallelSubmissionsOfAKeyFormOneChain(t *testing.T) {
 		}
 		b.CheckLanes(b.t, true)
 		b.CheckHoldings(b.t)
+	})
+}
+
+// TestALateCopyOfAPassOnPassesOverNobody: the chain was left by all and begins afresh, with
+// the same numbers; then the call that had emptied it arrives a second time.
+func TestALateCopyOfAPassOnPassesOverNobody(t *testing.T) {
+	run(t, func(b *bench) {
+		first := b.submit("k")
+		before := b.chain("k")
+		entry, err := b.Raw.Query(b.t.Context(), taskop.ChainEntries("alpha", "k", 1))
+		if err != nil || len(entry.Rows) != 1 {
+			b.t.Fatal(entry, err)
+		}
+		ended, err := taskop.DecodeChainEntry(entry.Rows[0].Key, entry.Rows[0].Item)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.cancel(first)
+		second := b.submit("k")
+		if b.chain("k") != before {
+			b.t.Fatalf("%+v, before %+v: the test says nothing", b.chain("k"), before)
+		}
+		if err := b.Raw.Transact(b.t.Context(), taskop.PassOn("alpha", "k", before, ended, 0)); op.FailedCond(err) == nil {
+			b.t.Errorf("the late copy: %v", err)
+		}
+		third := b.submit("k")
+		b.is(second, task.Queued, false)
+		b.is(third, task.Waiting, true)
 	})
 }

@@ -104,8 +104,8 @@ func (s *Service) handOverShared(ctx context.Context, ended *task.Task) *task.Ta
 
 // pass gives the slot of an ended attempt to the next one, which has begun.
 func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task, next *candidate) {
-	swap := taskop.Advance(taskop.HandOverSlot(lane.Name, ended.ID, s.open(next.Task), next.parked), lane.Virtual, fair.Virtual(next.Tag, next.ShiftMS))
-	met, ok := s.writeLane(ctx, swap, lane.Name)
+	swap := taskop.HandOverSlot(lane.Name, ended.ID, s.open(next.Task), next.parked)
+	met, ok := s.begin(ctx, swap, lane, next.Task)
 	for _, pause := range passes {
 		if ok || next.ID == ended.ID || !met.Has(taskop.RunningEntry(next.ID)) || !met.Has(taskop.RunningEntry(ended.ID)) {
 			break
@@ -115,14 +115,14 @@ func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task,
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		met, ok = s.writeLane(ctx, swap, lane.Name)
+		met, ok = s.begin(ctx, swap, lane, next.Task)
 	}
 	begun := false
 	if !ok && met.Has(taskop.QueuedEntry(next.ID)) {
 		// A release of it, or an earlier try of its submission, stopped half-way: it has
 		// a slot of its own; or it goes on itself, and the lane was never told that it ran.
 		if _, begun = s.writeLane(ctx, taskop.BeginRun(lane.Name, s.open(next.Task)), lane.Name); !begun {
-			_, ok = s.writeLane(ctx, swap, lane.Name) // that release has just been taken back
+			_, ok = s.begin(ctx, swap, lane, next.Task) // that release has just been taken back
 		}
 	}
 	switch {
@@ -144,6 +144,17 @@ func (s *Service) pass(ctx context.Context, lane *taskop.Lane, ended *task.Task,
 			}
 		}
 	}
+}
+
+// begin writes a lane, as it was read, by which a task begins out of the backlog, and
+// moves its virtual time on.
+func (s *Service) begin(ctx context.Context, w op.Write, lane *taskop.Lane, t *task.Task) (met op.Item, ok bool) {
+	virtual := fair.Virtual(t.Tag, t.ShiftMS)
+	met, ok = s.writeLane(ctx, taskop.Advance(w, lane.Virtual, virtual), lane.Name)
+	if !ok && taskop.Beyond(met, virtual) && virtual > lane.Virtual {
+		met, ok = s.writeLane(ctx, w, lane.Name)
+	}
+	return met, ok
 }
 
 // laneNow reads the lane item; old news only cost a look in vain.
@@ -321,7 +332,7 @@ func (s *Service) takeWaiting(ctx context.Context, lane string) (*task.Task, err
 		if state.OriginFull(slot.Origin) {
 			continue
 		}
-		if _, ok := s.writeLane(ctx, taskop.Advance(taskop.ReleaseSlotOf(&state, slot, false), state.Virtual, fair.Virtual(t.Tag, t.ShiftMS)), lane); !ok {
+		if _, ok := s.begin(ctx, taskop.ReleaseSlotOf(&state, slot, false), &state, t); !ok {
 			return nil, nil // no slot after all
 		}
 		claimed, full, err := s.claim(ctx, t)

@@ -28,6 +28,7 @@ lanes:
     workers: {max_concurrency: 2}
     attempt_timeout: 40s
     backlog: {max_work: 10m}
+    low_share: 0.5
     retry: {max_attempts: 2, backoff_base: 500ms, backoff_cap: 2s}
     dlq: {max_receives: 5}
     brakes: []
@@ -42,12 +43,12 @@ lanes:
     dlq: {max_receives: 5}
     brakes: []
 classes:
-  quick: {lane: quick, prior: {p50: 300ms, p95: 800ms}, cap: 5s}
-  plain: {lane: plain, prior: {p50: 1s, p95: 3s}, cap: 40s}
-  late:  {lane: plain, prior: {p50: 1s, p95: 3s}, cap: 40s, late: run}
+  quick: {lane: quick, priority: {default: normal, max: high}, prior: {p50: 300ms, p95: 800ms}, cap: 5s}
+  plain: {lane: plain, priority: {default: normal, max: high}, prior: {p50: 1s, p95: 3s}, cap: 40s}
+  late:  {lane: plain, priority: {default: normal, max: high}, prior: {p50: 1s, p95: 3s}, cap: 40s, late: run}
 tiers:
   small: {max_queued_work: 5s, max_active: 1, daily_work: 2h, rate: 5, burst: 4}
-  large: {max_queued_work: 40s, max_active: 3, daily_work: 24h, rate: 50, burst: 100, max_priority: high}
+  large: {max_queued_work: 40s, max_active: 3, daily_work: 24h, rate: 50, burst: 100, max_priority: high, weight: 3}
 tenants:
   alpha: {tier: small, keys: [sim-key-alpha]}
   beta: {tier: large, keys: [sim-key-beta]}

@@ -81,6 +81,9 @@ func Shrink(t *testing.T, o Options, s Shape) (Options, Shape, Result) {
 
 var classes = []string{"quick", "plain", "late"}
 
+// priorities that clients ask for; high is more than the small tier may.
+var priorities = []string{"low", "low", "normal", "high"}
+
 func (c *Client) step() {
 	c.pause(0, 3*time.Second)
 	u := c.rng.Float64()
@@ -120,6 +123,9 @@ func (c *Client) submitSomething() {
 	sub := c.submission(class, wk, key)
 	if key == "" && c.rng.Float64() < 0.3 {
 		sub.OrderingKey = fmt.Sprint("order-", c.rng.IntN(2))
+	}
+	if key == "" && c.rng.Float64() < 0.6 {
+		sub.Priority = priorities[c.rng.IntN(len(priorities))]
 	}
 	if c.rng.Float64() < 0.5 {
 		sub.DeadlineMS = 3500 + c.rng.Int64N(20_000)

@@ -44,6 +44,9 @@ type model struct {
 	stopped  map[op.Key]bool     // a client was told that its cancel holds
 	journal  map[attemptID]*execution
 
+	changed []rowChange // by the write under way
+	order   *orderModel
+
 	accepted, refused, unavailable, timeouts int
 	ends                                     map[task.State]int
 }
@@ -69,7 +72,7 @@ type attemptID struct {
 type execution struct{ begun, ended, ok bool }
 
 func newModel(w *World) *model {
-	return &model{w: w, tasks: map[op.Key]*task.Task{}, ledgers: map[string]taskop.Ledger{}, sums: map[string]*sum{}, lanes: map[string]*taskop.Lane{},
+	return &model{w: w, order: newOrderModel(w), tasks: map[op.Key]*task.Task{}, ledgers: map[string]taskop.Ledger{}, sums: map[string]*sum{}, lanes: map[string]*taskop.Lane{},
 		held: map[string]*hold{}, requests: map[string]*request{}, keys: map[string]*keyed{}, promised: map[op.Key]bool{}, stopped: map[op.Key]bool{},
 		journal: map[attemptID]*execution{}, ends: map[task.State]int{}}
 }
@@ -86,6 +89,7 @@ func get[K comparable, V any](m map[K]*V, k K) *V {
 // wrote is told of every applied write, on the scheduler.
 func (m *model) wrote(a memtable.Applied) {
 	tenants, lanes := map[string]bool{}, map[string]bool{}
+	m.changed = m.changed[:0]
 	for _, e := range a.Effects {
 		if m.w.opts.Saw != nil {
 			m.w.opts.Saw(*e.Write, e.Before)
@@ -118,6 +122,7 @@ func (m *model) wrote(a memtable.Applied) {
 			m.strict(a.Name, lane)
 		}
 	}
+	m.order.wrote(a, m.changed)
 }
 
 func (m *model) lane(name string, e memtable.Effect) {
@@ -227,6 +232,7 @@ func (m *model) row(e memtable.Effect) *task.Task {
 			return nil
 		}
 	}
+	m.changed = append(m.changed, rowChange{name, before, after, e.After.Str("rk"), e.After.Str("rs")})
 	if before != nil {
 		m.count(before, -1)
 		m.ends[before.State]--
@@ -346,19 +352,6 @@ func (m *model) inTime(name string, b, a *task.Task, claimed bool) {
 func (m *model) readmitted(name string, b, a *task.Task) {
 	if a.Gen != b.Gen+1 || a.Failures != 0 || a.CancelRequested {
 		m.w.violate("%s: task %s was admitted again with generation %d after %d, %d failures, cancelled: %t", name, a.ID, a.Gen, b.Gen, a.Failures, a.CancelRequested)
-	}
-}
-
-// inOrder: a task with an ordering key does not begin before one of the same
-// key that came earlier and is live.
-func (m *model) inOrder(name string, t *task.Task) {
-	if t.OrderingKey == "" {
-		return
-	}
-	for _, o := range m.tasks {
-		if o.Tenant == t.Tenant && o.OrderingKey == t.OrderingKey && o.Seq < t.Seq && o.State.Live() {
-			m.w.violate("%s: task %s (number %d of key %s) began while %s (number %d) is %s", name, t.ID, t.Seq, t.OrderingKey, o.ID, o.Seq, o.State)
-		}
 	}
 }
 

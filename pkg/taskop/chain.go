@@ -21,7 +21,8 @@ const (
 	oLast = "n" // the last number given
 	oWork = "w" // amounts of all that are in it, ms
 	oTask = "t" // on an entry: the task
-	oAmt  = "a" // and its amount
+	oAmt  = "a" // its amount
+	oWho  = "o" // and the nonce of the admission by which it entered
 
 	chainEntry  = "e"
 	chainHeader = "h"
@@ -64,7 +65,8 @@ func Join(t *task.Task, c Chain) []op.Write {
 	}
 	return []op.Write{
 		{Name: "join.chain", Key: ChainKey(t.Tenant, t.OrderingKey), Action: op.Update, Cond: c.unchanged(), Changes: changes},
-		{Name: "join.entry", Key: chainEntryKey(t.Tenant, t.OrderingKey, t.Seq), Action: op.Put, Item: op.Item{oTask: op.S(t.ID), oAmt: op.N(t.AmountMS)}},
+		{Name: "join.entry", Key: chainEntryKey(t.Tenant, t.OrderingKey, t.Seq), Action: op.Put,
+			Item: op.Item{oTask: op.S(t.ID), oAmt: op.N(t.AmountMS), oWho: op.S(t.Nonce)}},
 	}
 }
 
@@ -73,6 +75,7 @@ type ChainEntry struct {
 	N        int64
 	ID       string
 	AmountMS int64
+	Nonce    string // of the admission by which it entered
 }
 
 // ChainEntries is the query of a chain's entries from a number on, in order.
@@ -87,22 +90,24 @@ func DecodeChainEntry(key op.Key, it op.Item) (ChainEntry, error) {
 	if err != nil {
 		return ChainEntry{}, fmt.Errorf("taskop: bad chain entry %q: %w", key.SK, err)
 	}
-	return ChainEntry{N: n, ID: it.Str(oTask), AmountMS: it.Int(oAmt)}, nil
+	return ChainEntry{N: n, ID: it.Str(oTask), AmountMS: it.Int(oAmt), Nonce: it.Str(oWho)}, nil
 }
 
 // PassOn makes the task with number next the head of a chain whose head, the entry
 // ended, is over. With next 0 nobody is left and the chain's item goes. It holds only
-// on the chain as it was read.
+// on the chain as it was read. Numbers begin afresh when nobody is left, so that the entry must
+// also be of the same admission: a copy that comes late would else pass over another task.
 func PassOn(tenant, orderingKey string, c Chain, ended ChainEntry, next int64) op.Tx {
 	header := op.Write{Name: "pass_on.chain", Key: ChainKey(tenant, orderingKey), Action: op.Update, Cond: c.unchanged(),
 		Changes: []op.Change{op.SetN(oHead, next), op.Add(oWork, -ended.AmountMS)}}
 	if next == 0 {
 		header.Action, header.Changes = op.Delete, nil
 	}
-	return op.Tx{Name: "pass_on", Writes: []op.Write{
-		header,
-		{Name: "pass_on.entry", Key: chainEntryKey(tenant, orderingKey, ended.N), Action: op.Delete},
-	}}
+	entry := op.Write{Name: "pass_on.entry", Key: chainEntryKey(tenant, orderingKey, ended.N), Action: op.Delete, Cond: op.Missing{Attr: oWho}}
+	if ended.Nonce != "" {
+		entry.Cond = op.Is(oWho, op.S(ended.Nonce))
+	}
+	return op.Tx{Name: "pass_on", Writes: []op.Write{header, entry}}
 }
 
 // UnholdRow puts the head of a chain, which was held, into the ready order.

@@ -208,14 +208,20 @@ func EnterSlot(lane string, o Open, g *Guard) op.Write {
 }
 
 // Advance makes a lane write by which a task begins move the virtual time on,
-// unless the lane was seen beyond it already. (Seen may be old, and the time then goes
-// back for a moment: who comes in it stands a little further forward.)
+// unless the lane was seen beyond it already. The time never goes back: where the lane is
+// beyond it meanwhile the write is refused, and is to be made as it was, see Beyond.
 func Advance(w op.Write, seen, virtual int64) op.Write {
 	if virtual > seen {
-		w.Changes = append(w.Changes, op.SetN(nVirtual, virtual))
+		cond, _ := w.Cond.(op.All)
+		w.Cond = append(append(op.All{}, cond...), op.AtMost(nVirtual, virtual))
+		w.Changes = append(append([]op.Change{}, w.Changes...), op.SetN(nVirtual, virtual))
 	}
 	return w
 }
+
+// Beyond says whether a lane item, as it was met, is beyond a virtual time, so that a
+// write that was to move it on failed, perhaps for no other reason.
+func Beyond(met op.Item, virtual int64) bool { return met.Int(nVirtual) > virtual }
 
 // EnterReady counts a task that has to wait.
 func EnterReady(lane string, amountMS int64, g *Guard) op.Write {

@@ -202,7 +202,11 @@ func Finish(t *task.Task, e End) op.Tx {
 	if e.Event == task.Continue && e.Again != nil && t.Charged() {
 		ledger = again(ledger, t, &after, e)
 	} else {
-		ledger = refund(ledger, t.Lane, e.TagDelta)
+		delta := e.TagDelta
+		if e.Event == task.Continue && t.Charged() { // it keeps its place, and its next attempt is charged for
+			delta += t.TagCost
+		}
+		ledger = refund(ledger, t.Lane, delta)
 	}
 	changes := []op.Change{op.SetS(aState, string(tr.To)), op.SetN(aFailures, after.Failures)}
 	if after.Same != t.Same {
