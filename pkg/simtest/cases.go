@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/op"
@@ -66,7 +67,9 @@ func tamper(w *World, at time.Duration, lane string, changes ...op.Change) {
 }
 
 // Cases lists the directed runs.
-func Cases() []Case {
+func Cases() []Case { return slices.Concat(cases(), orderCases()) }
+
+func cases() []Case {
 	return []Case{
 		{
 			Name: "work without faults does not end as it should",

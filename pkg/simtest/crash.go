@@ -2,6 +2,8 @@ package simtest
 
 import (
 	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/task"
 )
 
 // Scenario is a short piece of work whose every outside call is a place to
@@ -16,6 +18,8 @@ type Scenario struct {
 	Pairs bool
 	// Aggregator's calls all go by the scheduler.
 	All bool
+	// Want is how its tasks end where nobody dies; nil: any way.
+	Want map[task.State]int
 }
 
 func of(function string) func(*World, *Call) bool {
@@ -84,7 +88,7 @@ func behind(class string, wk work, ms, deadlineMS int64) func(c *Client) {
 
 // Scenarios lists what `make crash` enumerates.
 func Scenarios() []Scenario {
-	return []Scenario{
+	return append(orderScenarios(), []Scenario{
 		{Name: "submit", Script: alone(time.Second, one("quick", work{Do: "ok"})), Victim: of(Admission), Pairs: true},
 		{Name: "submit_large_payload", Script: alone(time.Second, func(c *Client) {
 			sub := c.submission("quick", work{Do: "ok"}, "key")
@@ -111,7 +115,7 @@ func Scenarios() []Scenario {
 			Victim: during(Admission, "cancel")},
 		{Name: "cancel_seen_by_worker", Script: alone(time.Minute, func(c *Client) { submitCancel(c, "plain", work{Do: "ok", MS: 30_000}, 500*time.Millisecond) }),
 			Victim: begun(true)},
-		{Name: "expire", Script: alone(6*time.Second, behind("plain", work{Do: "ok"}, 8000, 12_000)), Victim: of(Aggregator), All: true},
+		{Name: "expire", Script: alone(6*time.Second, behind("plain", work{Do: "ok"}, 8000, 9_000)), Victim: of(Aggregator), All: true, Want: map[task.State]int{task.Succeeded: 2, task.Expired: 1}},
 		{Name: "release", Script: func(w *World) {
 			alone(3*time.Second, func(c *Client) {
 				fill(c, 1000)
@@ -142,7 +146,7 @@ func Scenarios() []Scenario {
 			alone(100*time.Millisecond, behind("plain", work{Do: "ok"}, 2500, 0))(w)
 			w.after(1200*time.Millisecond, func() { w.runAggregator(true) })
 		}, Victim: of(Aggregator), All: true},
-	}
+	}...)
 }
 
 const longField = `"pad":"` + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" +

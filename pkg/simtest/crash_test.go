@@ -82,6 +82,11 @@ func TestCrashEnumeration(t *testing.T) {
 		if len(res.Violations) > 0 {
 			t.Errorf("%s without a crash: %s", s.Name, strings.Join(res.Violations, "\n\t"))
 		}
+		for state, n := range s.Want {
+			if res.Ends[state] != n {
+				t.Errorf("%s without a crash: %d tasks are %s, want %d", s.Name, res.Ends[state], state, n)
+			}
+		}
 		if len(calls) == 0 {
 			t.Errorf("%s: no calls to crash at", s.Name)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -171,6 +172,8 @@ func (w *World) kill(in *Instance) {
 		return
 	}
 	in.die()
+	pool := in.Function + "/" + in.Lane
+	w.idle[pool] = slices.DeleteFunc(w.idle[pool], func(idle *Instance) bool { return idle == in })
 	for c := range w.open {
 		if c.In == in {
 			delete(w.open, c)

@@ -27,16 +27,16 @@ type rowChange struct {
 //     or given back: at any time a tenant has paid, for each of its tasks, what its attempts in
 //     the admitting lane took and one attempt more while that is still to come;
 //   - the virtual time of a lane never falls;
-//   - ordering keys and slots kept for low priority: see chainModel and lowModel.
+//   - ordering keys: see chainModel; to whom slots are given: see releaseModel.
 type orderModel struct {
 	w       *World
 	virtual map[string]int64
 	chains  chainModel
-	low     lowModel
+	release releaseModel
 }
 
 func newOrderModel(w *World) *orderModel {
-	return &orderModel{w: w, virtual: map[string]int64{}, chains: newChainModel(w), low: newLowModel(w)}
+	return &orderModel{w: w, virtual: map[string]int64{}, chains: newChainModel(w), release: newReleaseModel(w)}
 }
 
 // wrote is told of every applied write, after the model of the rows.
@@ -57,7 +57,7 @@ func (o *orderModel) wrote(a memtable.Applied, rows []rowChange) {
 		o.place(r)
 		o.charge(r, moved)
 		o.chains.row(r)
-		o.low.row(r)
+		o.release.row(r)
 	}
 	for tenant, f := range moved {
 		for lane, tag := range f.after {
@@ -78,7 +78,7 @@ func (o *orderModel) lane(name string, e memtable.Effect) {
 		o.w.violate("%s: the virtual time of lane %s fell from %d to %d", e.Write.Name, name, o.virtual[name], l.Virtual)
 	}
 	o.virtual[name] = l.Virtual
-	o.low.lane(l)
+	o.release.lane(name, l)
 }
 
 // place holds a waiting task to its place in the index, and what its place rests on
