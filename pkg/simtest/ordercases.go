@@ -33,6 +33,20 @@ func unvisited(tenant string, script func(c *Client)) func(w *World) {
 	}
 }
 
+// firstTakes makes the first call of a name take so long.
+func firstTakes(name string, d time.Duration) func(*Call) time.Duration {
+	n := 0
+	return func(c *Call) time.Duration {
+		if c.Name != name {
+			return 0
+		}
+		if n++; n > 1 {
+			return 0
+		}
+		return d
+	}
+}
+
 // orderCases are directed runs of ordering keys, priorities and max_active.
 func orderCases() []Case {
 	brief := work{Do: "ok", MS: 300}
@@ -120,6 +134,53 @@ func orderCases() []Case {
 				})
 			},
 			Want: succeed(2),
+		},
+		{
+			Name: "a held task counts as one that could run",
+			Script: alone(1500*time.Millisecond, func(c *Client) {
+				chainOf(c, work{Do: "ok", MS: 8000}, brief, brief)
+				c.pause(6*time.Second, 6*time.Second)
+				c.w.post("expectation of "+c.name, func() {
+					if l := c.w.model.lanes["plain"]; l.Ready != 0 || l.Parked != 2 {
+						c.w.violate("two tasks are held, and the lane says %d ready and %d parked", l.Ready, l.Parked)
+					}
+				})
+			}),
+			Tight: true, Want: succeed(3),
+		},
+		{
+			Name: "a hand-over that comes after a later task's takes a second slot",
+			Script: alone(50*time.Second, func(c *Client) {
+				fill(c, 1000)
+				behindMore(c, 2)
+			}),
+			Takes: firstTakes("lane.hand_over", 150*time.Millisecond),
+			Tight: true, Want: succeed(4),
+		},
+		{
+			Name: "a tenant's own parked task goes before who came before it",
+			Script: func(w *World) {
+				w.faults.WakeLost = 1
+				w.schedule(50 * time.Second)
+				w.client("a", "alpha", func(c *Client) { // one attempt at a time
+					c.insist(c.submission("late", work{Do: "ok", MS: 2000}, "a1"))
+					c.pause(400*time.Millisecond, 400*time.Millisecond)
+					parked, _ := c.insist(c.submission("late", work{Do: "ok", MS: 100}, "a2"))
+					c.pause(time.Second, time.Second)
+					c.holds(parked, "parked", func(t *task.Task) bool { return t.Parked })
+					c.pause(1500*time.Millisecond, 1500*time.Millisecond)
+					c.holds(parked, "waiting", notBegun)
+				})
+				w.client("b", "beta", func(c *Client) {
+					c.insist(c.submission("late", work{Do: "ok", MS: 1000}, "b1"))
+					c.pause(1500*time.Millisecond, 1500*time.Millisecond)
+					c.insist(c.submission("late", work{Do: "ok", MS: 4000}, "b2"))
+					id, _ := c.insist(c.submission("late", work{Do: "ok", MS: 3000}, "b3"))
+					c.pause(time.Second, time.Second)
+					c.holds(id, "begun", begunAlready)
+				})
+			},
+			Tight: true, Want: succeed(5),
 		},
 		{
 			Name: "a slot that is kept for low priority goes by the order",
