@@ -127,7 +127,7 @@ histories: ## run SEEDS random histories with all faults on (from FIRST; one wit
 	$(SIM) -run '^TestHistories$$' -seeds $(SEEDS) -first $(FIRST) $(ARGS)
 
 mutants: ## leave out each condition term of the operations and each check of the services; every one must be noticed
-	$(SIM) -run '^(TestRules|TestMutants|TestServiceMutants)$$' -mutants $(ARGS)
+	$(SIM) -run '^(TestRules|TestMutants|TestForgottenChanges|TestServiceMutants)$$' -mutants $(ARGS)
 
 soak: ## go on with new random histories for MINUTES
 	$(SIM) -run '^TestHistories$$' -minutes $(MINUTES) -first $$(date +%s) $(ARGS)

@@ -97,24 +97,24 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// killed looks for a run in which the mutant breaks a promise.
-func killed(t *testing.T, cfg *policy.Config, m Mutant) (how string) {
+// noticed looks for a run in which a mutant of the writes breaks a promise.
+func noticed(t *testing.T, cfg *policy.Config, mutate func(op.Write) op.Write) (how string) {
 	for _, s := range Scenarios() {
-		res := Run(t, Options{Seed: 1, Config: cfg, Mutate: m.Apply, Strict: true}, s.Script)
+		res := Run(t, Options{Seed: 1, Config: cfg, Mutate: mutate, Strict: true}, s.Script)
 		if len(res.Violations) > 0 {
 			return s.Name + ": " + res.Violations[0]
 		}
 	}
 	for _, c := range Cases() {
 		o := c.Options()
-		o.Config, o.Mutate = cfg, m.Apply
+		o.Config, o.Mutate = cfg, mutate
 		if broken := c.Broken(Run(t, o, c.Script)); len(broken) > 0 {
 			return c.Name + ": " + broken[0]
 		}
 	}
 	for seed := range uint64(*tries) {
 		o, shape := Draw(seed)
-		o.Config, o.Mutate = cfg, m.Apply
+		o.Config, o.Mutate = cfg, mutate
 		if res := Run(t, o, History(shape)); len(res.Violations) > 0 {
 			return fmt.Sprintf("history %d: %s", seed, res.Violations[0])
 		}
@@ -159,7 +159,7 @@ func TestMutants(t *testing.T) {
 		rule := against(rules, samples, chosen[i])
 		how := rule
 		if rule == "" || *simulated {
-			how = killed(t, cfg, chosen[i])
+			how = noticed(t, cfg, chosen[i].Apply)
 		}
 		mu.Lock()
 		if rule == "" && how != "" || *simulated && how != "" {

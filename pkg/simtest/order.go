@@ -26,7 +26,7 @@ type rowChange struct {
 //   - a finish tag moves only with a task, and by exactly what that task is charged
 //     or given back: at any time a tenant has paid, for each of its tasks, what its attempts in
 //     the admitting lane took and one attempt more while that is still to come;
-//   - the virtual time of a lane never falls;
+//   - the virtual time of a lane never falls, and reaches the place of what begins;
 //   - ordering keys: see chainModel; to whom slots are given: see releaseModel.
 type orderModel struct {
 	w       *World
@@ -78,7 +78,24 @@ func (o *orderModel) lane(name string, e memtable.Effect) {
 		o.w.violate("%s: the virtual time of lane %s fell from %d to %d", e.Write.Name, name, o.virtual[name], l.Virtual)
 	}
 	o.virtual[name] = l.Virtual
+	o.begins(name, l, e)
 	o.release.lane(name, l)
+}
+
+// begins: by whatever task begins out of the backlog the virtual time has reached its place.
+func (o *orderModel) begins(name string, l *taskop.Lane, e memtable.Effect) {
+	if e.Write.Name != "lane.hand_over" && e.Write.Name != "lane.release_slot" {
+		return
+	}
+	for _, named := range l.Tasks {
+		if e.Before.Has(taskop.RunningEntry(named.ID)) || e.Before.Has(taskop.QueuedEntry(named.ID)) {
+			continue
+		}
+		t := o.w.model.tasks[taskop.RowKey(named.Tenant, named.ID)]
+		if t != nil && t.AtLane == name && l.Virtual < fair.Virtual(t.Tag, t.ShiftMS) {
+			o.w.violate("%s: task %s with tag %d, shift %d begins in lane %s and leaves its virtual time at %d", e.Write.Name, t.ID, t.Tag, t.ShiftMS, name, l.Virtual)
+		}
+	}
 }
 
 // place holds a waiting task to its place in the index, and what its place rests on
@@ -96,6 +113,9 @@ func (o *orderModel) place(r rowChange) {
 		if cost := fair.Cost(a.AmountMS, tier.Weight); a.TagCost != cost {
 			o.w.violate("%s: task %s of %d ms costs %d, at weight %v it is %d", r.name, a.ID, a.AmountMS, a.TagCost, tier.Weight, cost)
 		}
+		if l := o.w.model.lanes[a.Lane]; o.w.opts.Tight && a.State == task.Queued && l != nil && l.Virtual < a.Tag {
+			o.w.violate("%s: task %s with tag %d got a free slot of lane %s at once and leaves its virtual time at %d", r.name, a.ID, a.Tag, a.Lane, l.Virtual)
+		}
 		if low := a.Priority == "low" && o.w.cfg.LowSlots(a.Lane, o.w.cfg.Slots(a.Lane)) > 0; a.Low != low {
 			o.w.violate("%s: task %s of priority %s in lane %s is low: %t", r.name, a.ID, a.Priority, a.Lane, a.Low)
 		}
@@ -109,9 +129,23 @@ func (o *orderModel) place(r rowChange) {
 			o.w.violate("%s: the retry of task %s, of priority %s and not before %d, has the tag %d", r.name, a.ID, a.Priority, b.NotBeforeMS, a.Tag)
 		}
 	}
-	if a.State != task.Waiting {
-		return
+	switch {
+	case a.Held && a.State != task.Waiting:
+		o.w.violate("%s: task %s is held and %s", r.name, a.ID, a.State)
+	case a.State == task.Quarantined:
+		if e, err := taskop.ParseQuarantineSort(r.rs); err != nil || r.rk != taskop.QuarantinePartition(a.Lane) || e.ID != a.ID || e.AtMS != a.QuarantinedMS {
+			o.w.violate("%s: the quarantined task %s stands at %s %s", r.name, a.ID, r.rk, r.rs)
+		}
+	case a.State != task.Waiting && r.rk+r.rs != "":
+		o.w.violate("%s: task %s is %s and stands at %s %s", r.name, a.ID, a.State, r.rk, r.rs)
+	case a.State == task.Waiting:
+		o.stand(r)
 	}
+}
+
+// stand holds a waiting task to its place in the index.
+func (o *orderModel) stand(r rowChange) {
+	a := r.after
 	rk := taskop.ReadyPartition(a.AtLane)
 	switch {
 	case a.Held, a.Parked:

@@ -136,6 +136,31 @@ func orderCases() []Case {
 			Want: succeed(2),
 		},
 		{
+			Name: "a task whose workers keep dying is tried for ever", Script: alone(time.Second, one("plain", work{Do: "die"})),
+			Want: map[task.State]int{task.Quarantined: 1},
+		},
+		{
+			Name: "a task that is taken up again late has a tag of long ago",
+			Script: func(w *World) {
+				w.schedule(time.Second)
+				w.client("b", "beta", func(c *Client) {
+					id, _ := c.insist(c.submission("plain", work{Do: "fail", N: 2, MS: 50}, ""))
+					c.pause(20*time.Second, 20*time.Second)
+					c.expect(id, task.Quarantined)
+					c.retry(id)
+					c.holds(id, "at the lane's virtual time", func(t *task.Task) bool { return t.Tag == c.w.model.lanes["plain"].Virtual && t.Tag >= 2500 })
+				})
+				w.client("a", "alpha", func(c *Client) {
+					c.pause(10*time.Second, 10*time.Second)
+					for range 3 {
+						c.insist(c.submission("plain", work{Do: "ok", MS: 1250}, ""))
+						c.pause(2*time.Second, 2*time.Second)
+					}
+				})
+			},
+			Tight: true, Want: succeed(4),
+		},
+		{
 			Name: "a held task counts as one that could run",
 			Script: alone(1500*time.Millisecond, func(c *Client) {
 				chainOf(c, work{Do: "ok", MS: 8000}, brief, brief)

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/lanekeeper/lanekeeper/pkg/op"
@@ -235,7 +236,7 @@ func Rules(cfg *policy.Config) []Rule {
 		{Writes: "accept.ledger readmit.ledger", Why: "refused a day without work", Holds: true, Change: func(s *Sample, it op.Item) bool { return s.added("dayw") != 0 && without("dayw")(s, it) }},
 		{Writes: "accept.ledger readmit.ledger", Why: "took a start tag that another submission has", Change: func(s *Sample, it op.Item) bool { return finish(s, it, far) }},
 	}
-	return append(rules, append(stateRules(), laneRules()...)...)
+	return slices.Concat(rules, stateRules(), laneRules(), fairRules())
 }
 
 // finish moves the finish tag that the write sets, by n.
