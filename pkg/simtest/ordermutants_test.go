@@ -20,7 +20,7 @@ var orderMutants = []serviceMutant{
 	{"intake/predict.go", "return fair.Start(v.lane.Virtual, ", "return fair.Start(0, ", "a start tag lies before the lane's virtual time"},
 	{"intake/accept.go", "ShiftMS: fair.Shift(policy.PriorityRank(p.priorityName))", "ShiftMS: 0 * fair.Shift(policy.PriorityRank(p.priorityName))", "priorities are not in the key"},
 	{"intake/accept.go", "TagCost: fair.Cost(h.entry.AmountMS, p.tier.Weight)", "TagCost: h.entry.AmountMS", "a task is charged as if its tenant had no weight"},
-	{"execute/finish.go", "v.end.After, v.end.TagDelta = &after, taskop.TagDelta(t, now)", "v.end.After = &after", "an end does not correct what was charged"},
+	{"execute/finish.go", "&after, taskop.TagDelta(t, now), ", "&after, 0, ", "an end does not correct what was charged"},
 	{"aggregate/due.go", ", TagDelta: taskop.TagDelta(t, nowMS)", "", "a lost attempt stays charged as estimated"},
 	{"aggregate/due.go", "back.AtLane, back.Tag = l.Name, retryTag(t)", "back.AtLane = l.Name", "retries keep their fair tag"},
 	{"execute/next.go", "if !ok && taskop.Beyond(met, virtual) && virtual > lane.Virtual {", "if false {", "a hand-over fails because the lane is further on"},

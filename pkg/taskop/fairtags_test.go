@@ -58,7 +58,7 @@ func TestATaskThatGoesOnIsChargedForItsNextAttempt(t *testing.T) {
 		// What comes of it in the end: its cancel gives the charge for the attempt that never came back.
 		y := after
 		y.State, y.AttemptMS = task.Waiting, 0
-		ledger = must(t, taskop.Close(&y, task.Cancel, laterMS).Writes[taskop.OnLedger], ledger)
+		ledger = must(t, taskop.Close(&y, task.Cancel, laterMS, 0).Writes[taskop.OnLedger], ledger)
 		if got := ledger.Int("f#" + x.Lane); got != 5000-200 {
 			t.Fatalf("after a cancel it is %d", got)
 		}
