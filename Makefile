@@ -133,7 +133,7 @@ soak: ## go on with new random histories for MINUTES
 	$(SIM) -run '^TestHistories$$' -minutes $(MINUTES) -first $$(date +%s) $(ARGS)
 
 .PHONY: fair
-fair: ## play loads with and without the fair order on a virtual clock (ARGS=-quick)
+fair: ## play loads with and without the fair order, on a virtual clock and for four minutes in real time (ARGS=-quick)
 	$(GO) run ./cmd/fair $(ARGS)
 
 .PHONY: kill

@@ -1,6 +1,7 @@
 // Command fair plays loads against the real services on a virtual clock, with the fair order and without, and prints
-// the figures side by side with their bounds. The last line is "fair: N passed, M failed"; the exit code is 0 only if
-// nothing failed. With -quick it plays only the loads that take a second or two.
+// the figures side by side with their bounds; then, for four minutes, some of them in real time on the embedded engine,
+// as lines that begin with "real" and are not judged. The last line is "fair: N passed, M failed"; the exit code is 0
+// only if nothing failed. With -quick it plays only the loads on the virtual clock that take a second or two.
 package main
 
 import (

@@ -5,5 +5,6 @@
 //
 // Calls of the store take 1 to 5 ms, messages 5 to 30 ms, indexes lag by up to
 // 20 ms: about what they take in one region. What a run shows is therefore the
-// schedule, not the speed of this machine.
+// schedule, not the speed of this machine. Some loads are played once more on the embedded
+// engine in real time, where it does depend on the machine: they are printed and not judged.
 package fair

@@ -29,6 +29,10 @@ func (r *Report) line(ok bool, name, figure, bound, off string) {
 		verdict = "FAIL"
 		r.Failed++
 	}
+	r.print(verdict, name, figure, bound, off)
+}
+
+func (r *Report) print(verdict, name, figure, bound, off string) {
 	_, _ = fmt.Fprintf(r.Out, "%-5s %-62s %-26s %-30s %s\n", verdict, name, figure, bound, off)
 }
 
@@ -63,8 +67,8 @@ func (r *Report) Play(t *testing.T, short bool) {
 		r.weights(t)
 		r.low(t)
 		r.handOver(t)
+		r.realTime(t.Context(), minutes)
 	}
-	r.later("the first four in real time on the embedded engine, side by side", "not built yet")
 	r.End()
 }
 
@@ -77,6 +81,9 @@ func play(t *testing.T, cfg *policy.Config, off without, load func(w *world)) (w
 	})
 	return w
 }
+
+// staged is a load for a world.
+func staged(l load) func(w *world) { return func(w *world) { l.play(w.stage) } }
 
 func quantile(v []int64, q float64) int64 {
 	if len(v) == 0 {

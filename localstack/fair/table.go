@@ -15,7 +15,31 @@ type without struct {
 	refunds    bool // cancelled tasks stay charged
 }
 
-// view is the table as services see it: it takes its time.
+// table is a table that does without it: what services write reaches it without the mechanism's part.
+func (off without) table(t op.Table) op.Table { return less{t, off} }
+
+type less struct {
+	op.Table
+	off without
+}
+
+func (l less) Write(ctx context.Context, wr op.Write) (op.Item, error) {
+	if l.off.prediction && wr.Name == "snapshot.put" {
+		return wr.Item, nil
+	}
+	return l.Table.Write(ctx, l.off.reduced(wr))
+}
+
+func (l less) Transact(ctx context.Context, tx op.Tx) error {
+	writes := make([]op.Write, len(tx.Writes))
+	for i, wr := range tx.Writes {
+		writes[i] = l.off.reduced(wr)
+	}
+	tx.Writes = writes
+	return l.Table.Transact(ctx, tx)
+}
+
+// view is the virtual world's table as its services see it: it takes its time.
 type view struct {
 	w *world
 	op.Table
@@ -38,21 +62,13 @@ func (v view) Query(ctx context.Context, q op.Query) (op.Page, error) {
 
 func (v view) Write(ctx context.Context, wr op.Write) (op.Item, error) {
 	v.w.pause()
-	if v.w.off.prediction && wr.Name == "snapshot.put" {
-		return wr.Item, nil
-	}
-	item, err := v.Table.Write(ctx, v.w.reduced(wr))
+	item, err := v.Table.Write(ctx, wr)
 	v.w.refused(err, 1)
 	return item, err
 }
 
 func (v view) Transact(ctx context.Context, tx op.Tx) error {
 	v.w.pause()
-	writes := make([]op.Write, len(tx.Writes))
-	for i, wr := range tx.Writes {
-		writes[i] = v.w.reduced(wr)
-	}
-	tx.Writes = writes
 	err := v.Table.Transact(ctx, tx)
 	v.w.refused(err, 2)
 	return err
@@ -61,13 +77,13 @@ func (v view) Transact(ctx context.Context, tx op.Tx) error {
 const finishTag = "f#" // begins the names of a ledger's finish tags
 
 // reduced is a write without what the run does without.
-func (w *world) reduced(wr op.Write) op.Write {
+func (off without) reduced(wr op.Write) op.Write {
 	switch {
-	case w.off.order && strings.HasPrefix(wr.Key.PK, "T#"):
+	case off.order && strings.HasPrefix(wr.Key.PK, "T#"):
 		return inOrderOfSubmission(wr)
-	case w.off.order && strings.HasPrefix(wr.Key.PK, taskop.LanePrefix):
+	case off.order && strings.HasPrefix(wr.Key.PK, taskop.LanePrefix):
 		return drop(wr, func(attr string) bool { return attr == "v" })
-	case w.off.order && strings.HasPrefix(wr.Key.PK, taskop.LedgerPrefix), w.off.refunds && wr.Name == "cancel.ledger":
+	case off.order && strings.HasPrefix(wr.Key.PK, taskop.LedgerPrefix), off.refunds && wr.Name == "cancel.ledger":
 		return drop(wr, func(attr string) bool { return strings.HasPrefix(attr, finishTag) })
 	}
 	return wr

@@ -1,16 +1,11 @@
 package fair
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,57 +24,32 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
-// span is one attempt, as the table saw it. Times are ms since the world began.
-type span struct {
-	t            *task.Task // as it was claimed
-	came         int64
-	accepted     int64
-	began, ended int64 // ended 0: still running
-	service      int64 // what its payload asks for
-}
-
-func (s *span) delay() int64 { return s.began - s.came }
-
-// world is the services, their table and queues, and a log of what ran.
+// world is a stage on the virtual clock: the services, their table and queues.
 type world struct {
+	*stage
 	cfg   *policy.Config
 	off   without
-	start time.Time
 	table *memtable.Table
 	in    *intake.Service
-	ctx   context.Context
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
 	lanes map[string]chan struct{} // a token per worker
 	mux   *worker.Mux              // for classes that no builtin runs
 
-	rngMu sync.Mutex
-	rng   *rand.Rand
-
-	mu       sync.Mutex
-	spans    []*span
-	running  map[string]*span
-	waiting  map[string]int   // per tenant, accepted and not begun
-	pending  map[string]*span // the same by id
-	accepted int
-	wru      float64
-	// When a task was last cancelled, and when the world ended.
-	lastCancel, sinceEnd int64
-	orders               keyOrder
-	ready                map[string]int64 // when eligible tasks of the lane work became so
-	full                 bool             // the lane work
-	fullMS, idleMS       int64            // when it was full last; the longest an eligible task waited beside a free slot
+	wru            float64
+	orders         keyOrder
+	ready          map[string]int64 // when eligible tasks of the lane work became so
+	full           bool             // the lane work
+	fullMS, idleMS int64            // when it was full last; the longest an eligible task waited beside a free slot
 }
 
 // newWorld starts one. It must run in a bubble of testing/synctest.
 func newWorld(cfg *policy.Config, seed uint64, off without) *world {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	w := &world{cfg: cfg, off: off, start: clock.System(), rng: rand.New(rand.NewPCG(seed, 7)), lanes: map[string]chan struct{}{}, mux: worker.New(),
-		running: map[string]*span{}, waiting: map[string]int{}, pending: map[string]*span{}, ready: map[string]int64{}, orders: keyOrder{live: map[string]map[string]int64{}}}
-	w.ctx, w.stop = context.WithCancel(context.Background())
+	w := &world{stage: newStage(seed), cfg: cfg, off: off, lanes: map[string]chan struct{}{}, mux: worker.New(),
+		ready: map[string]int64{}, orders: keyOrder{live: map[string]map[string]int64{}}}
+	w.door = w
 	w.table = memtable.New(memtable.Options{Now: func() int64 { return clock.System().UnixNano() },
 		LagNS: func() int64 { return w.int64N(int64(20 * time.Millisecond)) }, Wrote: w.wrote})
-	t := view{w, w.table}
+	t := w.view()
 	w.in = intake.New(intake.Deps{Config: cfg, Table: t, Queue: w, Clock: clock.System, Tally: tally.New(), Float: w.float, NewID: w.newID})
 	for _, lane := range cfg.LaneNames() {
 		workers := make(chan struct{}, cfg.Workers(lane))
@@ -99,40 +69,14 @@ func newWorld(cfg *policy.Config, seed uint64, off without) *world {
 	return w
 }
 
+// view is the table as services see it.
+func (w *world) view() op.Table { return view{w, w.off.table(w.table)} }
+
 // end stops everything and waits for it.
 func (w *world) end() {
 	w.sinceEnd = w.sinceMS()
 	w.stop()
 	w.wg.Wait()
-}
-
-func (w *world) float() float64 {
-	w.rngMu.Lock()
-	defer w.rngMu.Unlock()
-	return w.rng.Float64()
-}
-
-func (w *world) exp(mean time.Duration) time.Duration {
-	w.rngMu.Lock()
-	defer w.rngMu.Unlock()
-	return time.Duration(w.rng.ExpFloat64() * float64(mean))
-}
-
-// about is d give or take a half, so that tasks do not end in step.
-func (w *world) about(d time.Duration) time.Duration {
-	return d/2 + time.Duration(w.int64N(int64(d)+1))
-}
-
-func (w *world) normal() float64 {
-	w.rngMu.Lock()
-	defer w.rngMu.Unlock()
-	return w.rng.NormFloat64()
-}
-
-func (w *world) int64N(n int64) int64 {
-	w.rngMu.Lock()
-	defer w.rngMu.Unlock()
-	return w.rng.Int64N(n)
 }
 
 func (w *world) newID() string {
@@ -151,8 +95,6 @@ func (w *world) pause() {
 	time.Sleep(time.Millisecond + time.Duration(w.int64N(int64(4*time.Millisecond))))
 }
 
-func (w *world) sinceMS() int64 { return clock.System().Sub(w.start).Milliseconds() }
-
 // Send delivers a message to a worker of the lane as soon as one is free.
 func (w *world) Send(_ context.Context, lane string, m queue.Outgoing) error {
 	w.pause()
@@ -169,7 +111,7 @@ func (w *world) deliver(lane, body string, receives int) {
 		case <-w.lanes[lane]:
 		}
 		defer func() { w.lanes[lane] <- struct{}{} }()
-		svc := execute.New(execute.Deps{Config: w.cfg, Table: view{w, w.table}, Mux: w.mux, Clock: clock.System, Tally: tally.New(), Float: w.float, NewID: w.newID})
+		svc := execute.New(execute.Deps{Config: w.cfg, Table: w.view(), Mux: w.mux, Clock: clock.System, Tally: tally.New(), Float: w.float, NewID: w.newID})
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.FunctionTimeout(lane).Std())
 		defer cancel()
 		if failed := svc.Batch(ctx, lane, []execute.Delivery{{MessageID: "m", Body: []byte(body), Receives: receives}}); len(failed) > 0 {
@@ -285,108 +227,20 @@ func (w *world) refused(err error, times float64) {
 	}
 }
 
-// submit submits a task that takes service; "" when it was refused.
-func (w *world) submit(tenant, class, priority string, service time.Duration, more ...func(*intake.Submission)) string {
-	t, _ := w.cfg.Tenant(tenant)
-	sub := intake.Submission{Class: class, Priority: priority, Payload: fmt.Sprintf(`{"sleep_ms":%d}`, service.Milliseconds()), RequestHash: "h"}
-	for _, m := range more {
-		m(&sub)
-	}
-	out, err := w.in.Submit(w.ctx, intake.Principal{Tenant: tenant, Tier: t.Tier}, sub)
+// enter submits to the admission itself.
+func (w *world) enter(tenant string, s intake.Submission) string {
+	out, err := w.in.Submit(w.ctx, w.principal(tenant), s)
 	if err != nil {
 		return ""
 	}
 	return out.Task.ID
 }
 
-// backlog keeps n tasks of a tenant waiting until a time.
-func (w *world) backlog(until int64, n int, tenant string, submit func()) {
-	w.wg.Go(func() {
-		for w.sinceMS() < until && w.ctx.Err() == nil {
-			w.mu.Lock()
-			have := w.waiting[tenant]
-			w.mu.Unlock()
-			if have >= n {
-				time.Sleep(50 * time.Millisecond)
-				continue
-			}
-			submit()
-		}
-	})
+func (w *world) withdraw(tenant, id string) {
+	_, _, _ = w.in.Cancel(w.ctx, w.principal(tenant), id)
 }
 
-// now and then: submits at random times, on average every so often, until a time.
-func (w *world) nowAndThen(until int64, every time.Duration, submit func()) {
-	w.wg.Go(func() {
-		for {
-			time.Sleep(w.exp(every))
-			if w.sinceMS() >= until || w.ctx.Err() != nil {
-				return
-			}
-			submit()
-		}
-	})
-}
-
-// sleepUntil waits for a time of the world.
-func (w *world) sleepUntil(ms int64) {
-	time.Sleep(time.Duration(ms-w.sinceMS()) * time.Millisecond)
-}
-
-// log is the spans of which keep says yes.
-func (w *world) log(keep func(*span) bool) []*span {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []*span
-	for _, s := range w.spans {
-		if keep(s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// delays are the start delays of first attempts that came between two times, of some
-// tenants or of all; of tasks that had not begun when the world ended what they had waited by then.
-func (w *world) delays(from, to int64, tenants ...string) (out []int64) {
-	in := within(from, to, tenants...)
-	for _, s := range w.log(in) {
-		out = append(out, s.delay())
-	}
-	for _, s := range w.pending {
-		s.t.Attempt = 1
-		if in(s) {
-			out = append(out, w.sinceEnd-s.came)
-		}
-	}
-	return out
-}
-
-// firstFree is how long after tasks came the first slot of the lane came free that could
-// be given to them: after they were accepted, and not given to another of them.
-func (w *world) firstFree(lane string, spans []*span) (out []int64) {
-	var ends []int64
-	for _, s := range w.log(func(s *span) bool { return s.t.AtLane == lane && s.ended > 0 }) {
-		ends = append(ends, s.ended)
-	}
-	slices.Sort(ends)
-	spans = slices.Clone(spans)
-	slices.SortFunc(spans, func(a, b *span) int { return cmp.Compare(a.accepted, b.accepted) })
-	next := 0
-	for _, s := range spans {
-		at, _ := slices.BinarySearch(ends, s.accepted)
-		if at = max(at, next); at < len(ends) {
-			out, next = append(out, ends[at]-s.came), at+1
-		}
-	}
-	return out
-}
-
-// cancel cancels a task that waits.
-func (w *world) cancel(tenant, id string) {
+func (w *world) principal(tenant string) intake.Principal {
 	t, _ := w.cfg.Tenant(tenant)
-	_, _, _ = w.in.Cancel(w.ctx, intake.Principal{Tenant: tenant, Tier: t.Tier}, id)
-	w.mu.Lock()
-	w.lastCancel = w.sinceMS()
-	w.mu.Unlock()
+	return intake.Principal{Tenant: tenant, Tier: t.Tier}
 }
