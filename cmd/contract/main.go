@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"regexp"
@@ -62,6 +63,8 @@ func run(ctx context.Context, getenv func(string) string, args []string, out io.
 		cfg.Start = func(ctx context.Context, config []byte) (*contract.Stack, error) {
 			return contract.Launch(ctx, bin, config)
 		}
+		cfg.StartFailing = contract.LaunchFailing
+		slog.SetDefault(slog.New(slog.DiscardHandler)) // a server that runs in this process says what it is made to
 		stack, err := cfg.Start(ctx, nil)
 		if err != nil {
 			return fail(err)

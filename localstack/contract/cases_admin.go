@@ -22,10 +22,15 @@ func adminCases() []testCase {
 		{name: "retry/a failed task becomes a new one, once", run: retryFailed},
 		{name: "retry/live: 200, finished: 409, unknown and foreign: 404", run: retryOthers},
 	}
+	return own(limits{}, list)
+}
+
+// own gives each case a server of its own.
+func own(l limits, list []testCase) []testCase {
 	for i := range list {
 		run := list[i].run
 		list[i].own = true
-		list[i].run = func(c *C) { c.on(limits{}, run) }
+		list[i].run = func(c *C) { c.on(l, run) }
 	}
 	return list
 }

@@ -63,6 +63,7 @@ func badBodies() []badBody {
 		{"deadline 1e400", with(`"deadline_seconds":1e400`), []string{"/deadline_seconds"}},
 		{"deadline -1e400", with(`"deadline_seconds":-1e400`), []string{"/deadline_seconds"}},
 		{"deadline with a huge exponent", with(`"deadline_seconds":1e999999999999`), []string{"/deadline_seconds"}},
+		{"deadline a hair beyond 14 days", with(`"deadline_seconds":1209600.0001`), []string{"/deadline_seconds"}},
 		{"deadline beyond 14 days", with(`"deadline_seconds":1209600.001`), []string{"/deadline_seconds"}},
 		{"deadline as text", with(`"deadline_seconds":"60"`), []string{"/deadline_seconds"}},
 		{"deadline null", with(`"deadline_seconds":null`), []string{"/deadline_seconds"}},
@@ -83,6 +84,9 @@ func badBodies() []badBody {
 		{"hint beyond 64 bits", with(`"hints":{"rows":18446744073709551617}`), []string{"/hints/rows"}},
 		{"hint an object", with(`"hints":{"rows":{}}`), []string{"/hints/rows"}},
 		{"hint with an odd name and a wrong value", with(`"hints":{"~/":-1}`), []string{"/hints/~0~1"}},
+		{"hint without a name", with(`"hints":{"":1}`), []string{"/hints"}},
+		{"hint with a name of 65 characters", with(`"hints":{"` + strings.Repeat("h", 65) + `":1}`), []string{"/hints"}},
+		{"hint with a control character in its name", with(`"hints":{"a\u0007":1}`), []string{"/hints"}},
 		{"hints, 17 of them", with(`"hints":{` + seventeen() + `}`), []string{"/hints"}},
 		{"hint over the class's max_hints", `{"class":"report.export","hints":{"rows":5000001}}`, []string{"/hints/rows"}},
 

@@ -169,6 +169,5 @@ func laterCases() []testCase {
 	} {
 		list = append(list, testCase{name: strings.TrimSpace(name), later: true})
 	}
-	return append(list, testCase{name: "refusal/unavailable",
-		skip: "needs a failing store; held by the tests that inject one, against the same document"})
+	return list
 }

@@ -24,6 +24,11 @@ func (c *C) on(l limits, f func(*C)) {
 	stack, err := c.cfg.Start(c.ctx, l.yaml())
 	c.must(err)
 	defer stack.Stop()
+	c.at(stack, f)
+}
+
+// at runs f as a case against another server with such a configuration.
+func (c *C) at(stack *Stack, f func(*C)) {
 	cfg := c.cfg
 	cfg.Base, cfg.Keys = stack.Base, Keys{A: "key-main", B: "key-holder", Admin: "key-admin"}
 	inner := &C{suite: newSuite(c.ctx, cfg, c.v)}

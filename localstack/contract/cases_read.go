@@ -119,6 +119,7 @@ func listCases() []testCase {
 	for _, q := range [][2]string{
 		{"limit", "0"}, {"limit", "101"}, {"limit", "-1"}, {"limit", "abc"}, {"limit", "1.5"}, {"limit", "99999999999999999999"},
 		{"cursor", "garbage"}, {"cursor", "%00%FF"}, {"cursor", "e30="}, {"state", "pending"}, {"state", "SUCCEEDED"},
+		{"class", ""}, {"class", "Mail.Send"}, {"class", "mail..send"}, {"class", "mail%20send"}, {"class", strings.Repeat("a", 65)},
 	} {
 		list = append(list, testCase{name: "list/" + q[0] + "=" + q[1] + " is 400", run: func(c *C) {
 			c.get("/v1/tasks?"+q[0]+"="+q[1]).wantFaults(c, "query:"+q[0])
@@ -130,6 +131,11 @@ func listCases() []testCase {
 		}},
 		testCase{name: "list/paging by id, one at a time, finds each once", run: listPaging},
 		testCase{name: "list/state and class filter", run: listFilter},
+		testCase{name: "list/a class that is not configured has no tasks", run: func(c *C) {
+			if tasks := c.all("", "class=no.such_class"); len(tasks) > 0 {
+				c.errorf("%d tasks", len(tasks))
+			}
+		}},
 		testCase{name: "list/only one's own, even with another's cursor", run: listForeign},
 	)
 }

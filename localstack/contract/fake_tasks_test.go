@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -196,6 +197,8 @@ func (f *fake) cancel(w http.ResponseWriter, tenant, id string) {
 	}
 }
 
+var className = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}(\.[a-z0-9_-]{1,63}){0,8}$`)
+
 func (f *fake) list(w http.ResponseWriter, r *http.Request, tenant string) {
 	q := r.URL.Query()
 	limit := 50
@@ -218,6 +221,9 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request, tenant string) {
 	state := events.State(q.Get("state"))
 	if state != "" && !slices.Contains(events.States(), state) {
 		fault("state")
+	}
+	if q.Has("class") && !className.MatchString(q.Get("class")) {
+		fault("class")
 	}
 	if len(faults) > 0 {
 		invalid(w, faults)

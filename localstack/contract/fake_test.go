@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/apitest"
@@ -193,6 +194,11 @@ func (f *fake) read(w http.ResponseWriter, r *http.Request, quote bool) (s submi
 	var hints map[string]int64
 	if json.Unmarshal(raw["hints"], &hints) == nil && hints["rows"] > 5_000_000 && len(faults) == 0 {
 		faults = append(faults, events.FieldError{Pointer: "/hints/rows", Detail: "at most 5000000"})
+	}
+	for name := range hints { // the schema library does not say where a wrong name stands
+		if n := len(name); n < 1 || n > 64 || strings.ContainsFunc(name, unicode.IsControl) {
+			faults = append(faults, events.FieldError{Pointer: "/hints", Detail: "has a wrong name"})
+		}
 	}
 	if keys := r.Header.Values("Idempotency-Key"); len(keys) > 0 && !quote {
 		bad := func(c rune) bool { return c < ' ' || c > '~' }

@@ -7,6 +7,7 @@ type limits struct {
 	queuedWorkMS int64 // tenant main's max_queued_work
 	laneWorkMS   int64 // the lane's backlog.max_work
 	rate, burst  int   // tenant main's submissions a second
+	maxActive    int   // tenant main's attempts at once
 }
 
 // yaml is a configuration with one lane of two slots, a class "unit" whose budget is tested and a class "hold" that
@@ -18,6 +19,10 @@ func (l limits) yaml() []byte {
 	}
 	if l.laneWorkMS > 0 {
 		lane = fmt.Sprintf("%dms", l.laneWorkMS)
+	}
+	active := 2
+	if l.maxActive > 0 {
+		active = l.maxActive
 	}
 	if l.rate > 0 {
 		rate, burst = l.rate, l.burst
@@ -62,7 +67,7 @@ classes:
     cap: 3m
     target: {builtin: sleep}
 tiers:
-  tested: {max_queued_work: %s, max_active: 2, daily_work: 24h, rate: %d, burst: %d, max_priority: normal}
+  tested: {max_queued_work: %s, max_active: %d, daily_work: 24h, rate: %d, burst: %d, max_priority: normal}
   holder: {max_queued_work: 24h, max_active: 2, daily_work: 24h, rate: 10000, burst: 10000, max_priority: normal}
 priorities:
   normal: {max_wait: 24h, max_duration: 48h}
@@ -70,5 +75,5 @@ tenants:
   main: {tier: tested, keys: [key-main]}
   holder: {tier: holder, keys: [key-holder]}
 operators: {keys: [key-admin]}
-`, lane, work, rate, burst)
+`, lane, work, active, rate, burst)
 }

@@ -77,7 +77,7 @@ func TestLaunchSaysWhyItFailed(t *testing.T) {
 // The configurations of the cases with their own server are right, whatever they vary.
 func TestOwnConfigurationsAreValid(t *testing.T) {
 	t.Parallel()
-	for _, l := range []limits{{}, {queuedWorkMS: 12_345}, {laneWorkMS: 20_000}, {rate: 1, burst: 3}} {
+	for _, l := range []limits{{}, {queuedWorkMS: 12_345}, {laneWorkMS: 20_000}, {rate: 1, burst: 3}, {maxActive: 1}} {
 		if _, err := policyfile.Parse("contract.yaml", l.yaml()); err != nil {
 			t.Errorf("%+v: %v", l, err)
 		}

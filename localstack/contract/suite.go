@@ -27,18 +27,20 @@ type Config struct {
 	Only *regexp.Regexp
 	// Start starts another server with its own configuration (YAML). nil: cases that need one are skipped.
 	Start func(ctx context.Context, config []byte) (*Stack, error)
+	// StartFailing is Start for a server whose store can be made to fail. nil: cases that need it are skipped.
+	StartFailing func(ctx context.Context, config []byte) (*Failing, error)
 	// Patience bounds the wait for something the server is to do in the background; 0 is one minute.
 	Patience time.Duration
 	Now      clock.Clock // nil is the machine's
 }
 
-// testCase is one named case. Exactly one of its fields besides name is set.
+// testCase is one named case: later, or with run.
 type testCase struct {
 	name  string
 	run   func(*C)
 	later bool
-	skip  string // why it cannot be shown from outside
-	own   bool   // run needs Config.Start
+	own   bool // run needs Config.Start
+	fails bool // run needs Config.StartFailing
 }
 
 // cases lists everything, in the order in which it runs.
@@ -47,7 +49,7 @@ func cases() []testCase {
 	for _, group := range [][]testCase{
 		baselineCases(), healthCases(), authCases(), routeCases(), submitCases(), bodyCases(), sizeCases(), headerCases(), refusalCases(),
 		idempotencyCases(), quoteCases(), readCases(), listCases(), cancelCases(), laneCases(), classCases(), failureCases(),
-		laterCases(), ownCases(), adminCases(), endCases(),
+		laterCases(), ownCases(), adminCases(), explainCases(), unavailableCases(), endCases(),
 	} {
 		all = append(all, group...)
 	}
@@ -75,8 +77,8 @@ func Run(ctx context.Context, cfg Config) (passed, failed int) {
 		switch {
 		case tc.later:
 			_, _ = fmt.Fprintf(cfg.Out, "later %s\n", tc.name)
-		case tc.skip != "":
-			_, _ = fmt.Fprintf(cfg.Out, "skip  %s: %s\n", tc.name, tc.skip)
+		case tc.fails && cfg.StartFailing == nil:
+			_, _ = fmt.Fprintf(cfg.Out, "skip  %s: needs a server whose store can be made to fail\n", tc.name)
 		case tc.own && cfg.Start == nil:
 			_, _ = fmt.Fprintf(cfg.Out, "skip  %s: needs a server with a configuration of its own\n", tc.name)
 		case ctx.Err() != nil:

@@ -3,6 +3,7 @@ package apigw_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,6 +60,23 @@ func TestWaitAnswersAsSoonAsATaskIsDone(t *testing.T) {
 			t.Errorf("%+v after %v", x, time.Since(began))
 		}
 	})
+}
+
+// A quarantined task does not become anything by waiting for it.
+func TestWaitAnswersAtOnceOnAQuarantinedTask(t *testing.T) {
+	serve(t, func(t *testing.T, a *api) {
+		id := decoded[seen](t, a.call("POST", "/v1/tasks", aTask)).ID
+		time.AfterFunc(3*time.Second, func() {
+			a.work(func(context.Context, *worker.Task) (any, error) { return nil, errors.New("never") })
+		})
+		for _, most := range []time.Duration{4 * time.Second, 0} { // as soon as it is, and at once when it is
+			began := time.Now()
+			resp := a.call("GET", "/v1/tasks/"+id+"?wait=25", "")
+			if x := decoded[seen](t, resp); x.State != "quarantined" || time.Since(began) > most || resp.Headers["retry-after"] != "" {
+				t.Errorf("%+v after %v", x, time.Since(began))
+			}
+		}
+	}, "retry: {max_attempts: 3", "retry: {max_attempts: 1")
 }
 
 func TestCancelOverHTTP(t *testing.T) {
@@ -186,6 +204,9 @@ func TestBadRequestsAreNamed(t *testing.T) {
 			"a limit of zero":      {request("GET", "/v1/tasks?limit=0", "key-alpha", ""), 400, events.InvalidRequest, "query:limit"},
 			"a limit too large":    {request("GET", "/v1/tasks?limit=101", "key-alpha", ""), 400, events.InvalidRequest, "query:limit"},
 			"an unknown state":     {request("GET", "/v1/tasks?state=done", "key-alpha", ""), 400, events.InvalidRequest, "query:state"},
+			"an impossible class":  {request("GET", "/v1/tasks?class=Mail", "key-alpha", ""), 400, events.InvalidRequest, "query:class"},
+			"a class of dots":      {request("GET", "/v1/tasks?class=a..b", "key-alpha", ""), 400, events.InvalidRequest, "query:class"},
+			"no class":             {request("GET", "/v1/tasks?class=", "key-alpha", ""), 400, events.InvalidRequest, "query:class"},
 			"a bad cursor":         {request("GET", "/v1/tasks?cursor=zzz", "key-alpha", ""), 400, events.InvalidRequest, "query:cursor"},
 			"a bad escape":         {request("GET", "/v1/tasks?limit=2&state=%zz", "key-alpha", ""), 400, events.InvalidRequest, "query:state"},
 			"a bad escape in name": {request("GET", "/v1/tasks?%zz=1", "key-alpha", ""), 400, events.InvalidRequest, ""},
@@ -231,7 +252,7 @@ func TestListsPageById(t *testing.T) {
 		for _, c := range []struct {
 			query string
 			want  []string
-		}{{"limit=1", want}, {"limit=7", want}, {"limit=23", want}, {"limit=100", want}, {"class=short&limit=5", want}, {"class=late", nil}, {"state=cancelled&limit=1", want[3:4]}} {
+		}{{"limit=1", want}, {"limit=7", want}, {"limit=23", want}, {"limit=100", want}, {"class=short&limit=5", want}, {"class=late", nil}, {"class=no.such-class_1", nil}, {"state=cancelled&limit=1", want[3:4]}} {
 			var got []string
 			pages := 0
 			for cursor := ""; ; pages++ {

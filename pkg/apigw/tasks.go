@@ -132,8 +132,8 @@ func (c *call) list(ctx context.Context) (*answer, error) {
 	if q.Has("state") && !knownState(f.State) {
 		wrong = append(wrong, events.FieldError{Pointer: "query:state", Detail: "is not a state of a task"})
 	}
-	if q.Has("class") && (f.Class == "" || len(f.Class) > 64) {
-		wrong = append(wrong, events.FieldError{Pointer: "query:class", Detail: "must have 1 to 64 characters"})
+	if q.Has("class") && !intake.ValidClass(f.Class) {
+		wrong = append(wrong, events.FieldError{Pointer: "query:class", Detail: "is not the name of a class"})
 	}
 	if q.Has("cursor") && !intake.ValidCursor(f.Cursor) {
 		wrong = append(wrong, events.FieldError{Pointer: "query:cursor", Detail: "is not a cursor of this list"})

@@ -155,12 +155,14 @@ func (d *decoder) text(v *node, at string, longest int) string {
 		d.fault(at, fmt.Sprintf("must have 1 to %d characters", longest))
 		return ""
 	}
-	if strings.IndexFunc(v.text, func(r rune) bool { return r < 0x20 || r == 0x7f }) >= 0 {
+	if strings.IndexFunc(v.text, control) >= 0 {
 		d.fault(at, "must not contain control characters")
 		return ""
 	}
 	return v.text
 }
+
+func control(r rune) bool { return r < 0x20 || r == 0x7f }
 
 func (d *decoder) deadline(v *node, at string, maxMS int64) int64 {
 	if v.kind != 'n' {
@@ -172,7 +174,7 @@ func (d *decoder) deadline(v *node, at string, maxMS int64) int64 {
 	switch {
 	case f < 0.001: // −∞ for what is below all floats, 0 for what is too small for one
 		d.fault(at, "must be at least 0.001 seconds")
-	case err != nil || ms > float64(maxMS):
+	case err != nil || f*1000 > float64(maxMS): // not ms: a fraction that is rounded away is too much all the same
 		d.fault(at, fmt.Sprintf("must be at most %d seconds", maxMS/1000))
 	default:
 		return int64(ms)
@@ -190,6 +192,10 @@ func (d *decoder) hints(v *node, at string) map[string]int64 {
 	}
 	out := make(map[string]int64, len(v.keys))
 	for _, key := range v.keys {
+		if n := len([]rune(key)); n < 1 || n > maxName || strings.IndexFunc(key, control) >= 0 {
+			d.fault(at, fmt.Sprintf("names of hints must have 1 to %d characters, no control characters", maxName)) // it is not repeated: it may be long
+			continue
+		}
 		h, hat := v.fields[key], at+"/"+escapePointer(key)
 		if h.kind != 'n' {
 			d.fault(hat, "must be a number, not "+kindNames[h.kind])

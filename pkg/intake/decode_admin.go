@@ -3,6 +3,7 @@ package intake
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/lanekeeper/lanekeeper/events"
 )
@@ -120,7 +121,7 @@ func (d *decoder) filter(f *events.ReplayFilter, root *node, at string) {
 		case "lane":
 			into, valid = &f.Lane, ValidName
 		case "class":
-			into, valid = &f.Class, validClass
+			into, valid = &f.Class, ValidClass
 		case "tenant":
 			into, valid = &f.Tenant, ValidName
 		case "signature":
@@ -151,7 +152,7 @@ func FilterFaults(f events.ReplayFilter, given func(string) bool) []events.Field
 	for _, c := range []struct {
 		name, value string
 		valid       func(string) bool
-	}{{"lane", f.Lane, ValidName}, {"class", f.Class, validClass}, {"tenant", f.Tenant, ValidName}, {"signature", f.Signature, validSignature}} {
+	}{{"lane", f.Lane, ValidName}, {"class", f.Class, ValidClass}, {"tenant", f.Tenant, ValidName}, {"signature", f.Signature, validSignature}} {
 		if given(c.name) && !c.valid(c.value) {
 			faults = append(faults, events.FieldError{Pointer: "query:" + c.name, Detail: "is not the name of a " + c.name})
 		}
@@ -162,7 +163,13 @@ func FilterFaults(f events.ReplayFilter, given func(string) bool) []events.Field
 // ValidName says whether s can be the name of a tenant, lane or tier.
 func ValidName(s string) bool { return chars(s, 32, "-") && s[0] >= 'a' && s[0] <= 'z' }
 
-func validClass(s string) bool { return chars(s, 64, "-_.") && s[0] >= 'a' && s[0] <= 'z' }
+// ValidClass says whether s can be the name of a task class: words joined by dots.
+func ValidClass(s string) bool {
+	if strings.Contains(s, "..") || strings.HasSuffix(s, ".") {
+		return false
+	}
+	return chars(s, 64, "-_.") && s[0] >= 'a' && s[0] <= 'z'
+}
 
 func validSignature(s string) bool { return chars(s, 64, "-_:") }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // Get reads a task of the caller's own, with its result. With wait it answers as soon
-// as the task is terminal, at the latest after that time. The error is a
+// as the task is not live any more (terminal or quarantined), at the latest after that time. The error is a
 // *Refusal; another tenant's task is not found like one that never was.
 func (s *Service) Get(ctx context.Context, who Principal, id string, wait time.Duration) (*task.Task, error) {
 	if who.Operator {
@@ -43,7 +43,7 @@ func (s *Service) Get(ctx context.Context, who Principal, id string, wait time.D
 			return nil, errNotFound
 		}
 		left := until.Sub(s.Clock())
-		if t.State.Terminal() || left <= 0 {
+		if !t.State.Live() || left <= 0 {
 			return s.withResult(ctx, t)
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 // CreateKey makes a key of a tenant. Its text is in the answer and nowhere else.
 // The error is a *Refusal.
 func (s *Service) CreateKey(ctx context.Context, who intake.Principal, tenant string) (events.NewKey, error) {
-	secret := "lk_" + strings.ReplaceAll(s.NewID()+s.NewID(), "-", "") // two ids: over 140 bits of chance
+	secret := "lk_" + strings.ReplaceAll(s.NewID()+s.NewID(), "-", "") // two ids of version 7: 62 bits of chance each, the rest is time
 	id := taskop.KeyIDOf(taskop.HashOf(secret))
 	now := s.Clock().UnixMilli()
 	audit := s.audit(who, "key.create", tenant, map[string]string{"key": id})
