@@ -47,6 +47,10 @@ func (m *Mapping) process(batch []queue.Message) {
 // invoke returns the ids of the messages that failed.
 func (m *Mapping) invoke(batch []queue.Message, payload []byte) map[string]bool {
 	out, err := m.fn.Invoke(m.life, payload)
+	if function.KindOf(err) == function.Killed && m.life.Err() != nil { // nothing failed: Stop says how many
+		m.count(func(s *Stats) { s.Cut++ })
+		return ids(batch)
+	}
 	if err != nil {
 		m.cfg.Log.Error("batch failed", "messages", len(batch), "kind", function.KindOf(err), "error", err)
 		return ids(batch)

@@ -105,6 +105,7 @@ type Stats struct {
 	Deleted  int64 // messages
 	Kept     int64 // messages of batches that failed, wholly or for them
 	Returned int64 // messages given back at Stop
+	Cut      int64 // invocations cut short at Stop
 	Faults   int64 // calls of the queue that failed
 }
 
@@ -182,6 +183,9 @@ func (m *Mapping) Stop(ctx context.Context) error {
 	}
 	m.kill()
 	<-drained // at once: invocations end with their context, whatever handlers do
+	if cut := m.Stats().Cut; cut > 0 {
+		m.cfg.Log.Warn("the drain was cut short; what these workers ran is taken up again at the next start", "invocations", cut)
+	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
 	defer cancel()
 	return errors.Join(ctx.Err(), m.fn.Drain(grace))

@@ -3,7 +3,9 @@ package mapping
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +46,8 @@ func TestStopGivesUpWithItsContext(t *testing.T) {
 			return nil, nil
 		}))
 		cfg.BatchSize = 1
+		var log strings.Builder
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 		m := start(t, cfg)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -57,6 +61,10 @@ func TestStopGivesUpWithItsContext(t *testing.T) {
 		}
 		if got := q.left(); !slices.Equal(got, []string{"polite/1", "deaf/1"}) {
 			t.Errorf("killed batches were deleted: left %v", got)
+		}
+		// Nothing is wrong: it is said once, with what remains.
+		if out := log.String(); strings.Contains(out, "ERROR") || strings.Count(out, "\n") != 1 || !strings.Contains(out, "level=WARN") || !strings.Contains(out, "invocations=2") {
+			t.Errorf("log:\n%s", out)
 		}
 	})
 }
