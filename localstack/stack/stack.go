@@ -115,6 +115,9 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.recover(ctx); err != nil {
 		return err
 	}
+	if err := s.warnLeftovers(ctx); err != nil {
+		return err
+	}
 	var sender queue.Sender = s.db.Queues()
 	if s.opts.Queue != nil {
 		sender = s.opts.Queue(sender)

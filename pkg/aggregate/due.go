@@ -104,6 +104,9 @@ func (r *run) visit(ctx context.Context, t *task.Task, lanes map[string]*taskop.
 	if t.State != task.Running && t.TooLate(nowMS) {
 		return r.expire(ctx, t, lanes)
 	}
+	if r.stranded(t, lanes) {
+		return r.visitStranded(ctx, t)
+	}
 	switch t.State {
 	case task.Queued:
 		return r.resend(ctx, t, lanes)

@@ -107,7 +107,7 @@ func (s *Service) Run(ctx context.Context, insist bool) (Report, error) {
 
 // newRun is a run that remembers nothing yet.
 func (s *Service) newRun(lease taskop.Run) *run {
-	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, drains: map[string]*fair.Drain{}, looked: map[op.Key]bool{}}
+	return &run{Service: s, lease: lease, book: s.priors, counts: map[string]counted{}, doubt: map[string]bool{}, parkedFrom: map[string]string{}, refused: map[string]bool{}, snapped: map[string]time.Time{}, drains: map[string]*fair.Drain{}, looked: map[op.Key]bool{}, strandedAt: map[string]time.Time{}}
 }
 
 // take takes the lease, or returns the one that another owner holds.
@@ -164,6 +164,7 @@ type run struct {
 	snapped    map[string]time.Time
 	drains     map[string]*fair.Drain // per lane
 	looked     map[op.Key]bool        // chains of ordering keys, in this tick
+	strandedAt map[string]time.Time   // per lane that was removed, when it was named
 }
 
 func (r *run) loop(ctx context.Context, rep *Report) string {

@@ -86,7 +86,7 @@ func (r *run) lanes(ctx context.Context) (map[string]*taskop.Lane, error) {
 			w = &set
 		}
 		if w != nil {
-			if err := r.writeLane(ctx, *w, &l); err != nil {
+			if err := r.writeLane(ctx, *w, &l); err != nil && !moved(err) { // an admission may create it too
 				return nil, err
 			}
 		}

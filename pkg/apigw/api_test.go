@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,29 @@ func TestCredentials(t *testing.T) {
 
 // TestAKeyThatIsNewWorksAtOnce for all practical purposes, although unknown keys
 // are remembered.
+// A tier that is removed from the configuration takes from its tenants what it allowed, and not their tasks.
+func TestATierThatWasRemovedIsSaidAndLocksNobodyOut(t *testing.T) {
+	serve(t, func(t *testing.T, a *api) {
+		id := decoded[seen](t, a.call("POST", "/v1/tasks", aTask)).ID
+		a.put(taskop.SetTier("alpha", "basic", "gold"))
+		time.Sleep(2 * time.Minute) // longer than credentials are remembered
+		for method, paths := range map[string][]string{"GET": {"/v1/tasks", "/v1/tasks/" + id, "/v1/tasks/" + id + "/explanation", "/v1/lanes"}, "POST": {"/v1/tasks/" + id + "/cancel"}} {
+			for _, path := range paths {
+				if resp := a.call(method, path, ""); resp.StatusCode/100 != 2 {
+					t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, resp.Body)
+				}
+			}
+		}
+		for _, path := range []string{"/v1/tasks", "/v1/quotes"} {
+			resp := a.call("POST", path, aTask)
+			if p := decoded[events.Problem](t, resp); resp.StatusCode != 403 || p.Code != events.Forbidden || !strings.Contains(p.Detail, `"gold"`) {
+				t.Errorf("%s: %d %s", path, resp.StatusCode, resp.Body)
+			}
+		}
+		a.CheckQuiet(t)
+	})
+}
+
 func TestAKeyThatIsNewWorksAtOnce(t *testing.T) {
 	serve(t, func(t *testing.T, a *api) {
 		if resp := a.do(request("GET", "/v1/lanes", "key-new", "")); resp.StatusCode != 401 {
@@ -222,6 +246,24 @@ func TestBadRequestsAreNamed(t *testing.T) {
 			t.Errorf("%d rows", n)
 		}
 		a.CheckQuiet(t)
+	})
+}
+
+// What the document has and does not mark as later is served.
+func TestTheDocumentAndTheServerHaveTheSameCalls(t *testing.T) {
+	serve(t, func(t *testing.T, a *api) {
+		list := a.v.Operations()
+		for _, o := range list {
+			path := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(o.Path, "x1")
+			resp := a.do(request(o.Method, path, "key-admin", "{}"))
+			missing := resp.StatusCode == 405 || resp.StatusCode == 404 && strings.Contains(resp.Body, "no such path")
+			if missing != o.Later {
+				t.Errorf("%s %s (later: %v): %d %s", o.Method, o.Path, o.Later, resp.StatusCode, resp.Body)
+			}
+		}
+		if len(list) < 20 {
+			t.Errorf("only %d calls in the document", len(list))
+		}
 	})
 }
 

@@ -113,7 +113,7 @@ func (s *Service) admitAgain(ctx context.Context, a *attempt) (Accepted, error) 
 func (s *Service) prepareAgain(who Principal, t *task.Task) (*prepared, *Refusal) {
 	tier, ok := s.Config.Tier(who.Tier)
 	if !ok {
-		return nil, refuse(events.Forbidden, "the tenant has no contract")
+		return nil, noContract(who)
 	}
 	class, ok := s.Config.Class(t.Class)
 	if !ok {

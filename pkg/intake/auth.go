@@ -2,6 +2,8 @@ package intake
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -101,23 +103,31 @@ func (s *Service) lookup(ctx context.Context, bearer string) (Principal, error) 
 	}
 	tier, err := s.tierOf(ctx, cred.Tenant)
 	if err != nil || tier == "" {
-		return Principal{}, err // no contract, or a tier that was removed: no access
+		return Principal{}, err // no contract: no access
 	}
 	return Principal{Tenant: cred.Tenant, Tier: tier, KeyID: keyID}, nil
 }
 
-// tierOf is a tenant's tier, "" when it has no contract or one that the
-// configuration does not know any more.
+// tierOf is a tenant's tier, "" when it has no contract. A tier that was removed from
+// the configuration is said here and refused where it is needed, see noContract: the
+// tenant's tasks are still its own.
 func (s *Service) tierOf(ctx context.Context, tenant string) (string, error) {
 	item, err := s.Table.Get(ctx, taskop.TenantKey(tenant), false)
 	if err != nil {
 		return "", err
 	}
 	tier := taskop.DecodeTenant(item)
-	if _, known := s.Config.Tier(tier); !known {
-		return "", nil
+	if _, known := s.Config.Tier(tier); !known && tier != "" {
+		slog.WarnContext(ctx, "a tenant's tier is not in the configuration: it can submit nothing; give it another with PUT /v1/admin/tenants/"+tenant,
+			"tenant", tenant, "tier", tier)
 	}
 	return tier, nil
+}
+
+// noContract is what a tenant is told whose tier was removed from the configuration:
+// its credentials are right, and waiting does not help.
+func noContract(who Principal) *Refusal {
+	return refuse(events.Forbidden, fmt.Sprintf("the tenant's tier %q is not in the configuration any more; its operator has to give it another", who.Tier))
 }
 
 // ForgetCredentials makes this instance look at every credential again, after

@@ -92,11 +92,19 @@ func (s *Service) Explain(ctx context.Context, who Principal, id string) (events
 	}
 	e := events.Explanation{ID: t.ID, State: events.State(t.State), AtLane: t.AtLane, WaitsFor: events.WaitsNothing, Decision: admitted(t)}
 	nowMS := s.Clock().UnixMilli()
+	_, known := s.Config.Lane(t.AtLane)
 	switch t.State {
-	case task.Waiting:
+	case task.Waiting, task.Queued:
+		if !known {
+			e.WaitsFor, e.PredictedWait = events.WaitsOperator, events.Unbounded
+			e.Detail = "its lane is not in the configuration any more; it goes on when an operator puts the lane back"
+			break
+		}
+		if t.State == task.Queued {
+			e.Detail = "it has a slot, whose worker is being woken"
+			break
+		}
 		err = s.explainWaiting(ctx, who, t, &e)
-	case task.Queued:
-		e.Detail = "it has a slot, whose worker is being woken"
 	case task.Running:
 		e.Detail = "an attempt is running"
 	case task.RetryWait:

@@ -33,7 +33,7 @@ func (s *Service) prepare(who Principal, sub Submission, now time.Time) (*prepar
 	}
 	tier, ok := s.Config.Tier(who.Tier)
 	if !ok {
-		return nil, refuse(events.Forbidden, "the tenant has no contract")
+		return nil, noContract(who)
 	}
 	class, ok := s.Config.Class(sub.Class)
 	if !ok {

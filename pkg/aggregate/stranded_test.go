@@ -1,0 +1,68 @@
+package aggregate
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lanekeeper/lanekeeper/pkg/op"
+	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
+)
+
+// Tasks in a lane that was removed from the configuration disturb no tick, are named, and expire.
+func TestTasksOfARemovedLaneAreNamedAndExpire(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	b := newBed(t)
+	b.write(taskop.CreateLane("gone", 2))
+	b.write(op.Write{Name: "test", Key: taskop.LaneKey("gone"), Action: op.Update, Cond: op.ItemExists, Changes: []op.Change{op.Add("open", 1), op.Add("ready", 2)}})
+	var tasks []*task.Task
+	for _, state := range []task.State{task.Queued, task.Waiting, task.Waiting} {
+		tasks = append(tasks, b.put(task.Task{Class: "job", Lane: "gone", State: state, DueMS: b.now + 500}))
+	}
+	for range 90 {
+		b.tick()
+	}
+	if n := strings.Count(log.String(), "still holds tasks"); n != 2 || !strings.Contains(log.String(), "lane=gone tasks=3") {
+		t.Errorf("named %d times in 90 s, want 2:\n%s", n, log.String())
+	}
+	if b.sent["gone"] != 0 {
+		t.Error("it sent to the queue of a lane that is gone")
+	}
+	b.now += 2 * time.Hour.Milliseconds()
+	b.tick()
+	for _, x := range tasks {
+		row, err := b.db.Table().Get(context.Background(), taskop.RowKey(x.Tenant, x.ID), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, err := taskop.DecodeRow(taskop.RowKey(x.Tenant, x.ID), row); err != nil || now.State != task.Expired {
+			t.Errorf("%s (it was %s), %v", now.State, x.State, err)
+		}
+	}
+}
+
+// faster is a table on which somebody else creates a lane first.
+type faster struct{ op.Table }
+
+func (f faster) Write(ctx context.Context, w op.Write) (op.Item, error) {
+	if w.Name == taskop.CreateLane("a", 1).Name {
+		if _, err := f.Table.Write(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	return f.Table.Write(ctx, w)
+}
+
+// The first admission of a lane and the first tick may both create it.
+func TestALaneThatSomebodyElseCreatesFailsNoTick(t *testing.T) {
+	b := newBed(t)
+	b.r.Table = faster{b.r.Table}
+	b.tick()
+}
