@@ -44,17 +44,22 @@ operators: {keys: [secret-admin]}
 
 const kinds = 10 // the classes k0 to k9, alike
 
+// kindsOf are those classes, with a prior.
+func kindsOf(prior string) string {
+	var classes strings.Builder
+	for i := range kinds {
+		fmt.Fprintf(&classes, "  k%d: {lane: work, prior: {%s}, cap: 2m, target: {builtin: sleep}}\n", i, prior)
+	}
+	return classes.String()
+}
+
 // config is the configuration with replacements: old, new, …
 func config(replacements ...string) *policy.Config {
-	var classes, tenants strings.Builder
-	for i := range kinds {
-		fmt.Fprintf(&classes, "  k%d: {lane: work, prior: {p50: 1s, p95: 1s}, cap: 2m, target: {builtin: sleep}}\n", i)
-	}
+	var tenants strings.Builder
 	for i := range 30 {
 		fmt.Fprintf(&tenants, "  t%d: {tier: basic, keys: [secret-t%d]}\n", i, i)
 	}
-	text := strings.NewReplacer("KINDS", classes.String(), "TENANTS", tenants.String()).Replace(configuration)
-	text = strings.NewReplacer(append(replacements, "HEAVY", "heavy", "LOW", "", "VIP", "", "PIN", "")...).Replace(text)
+	text := strings.NewReplacer(append(replacements, "KINDS", kindsOf("p50: 1s, p95: 1s"), "TENANTS", tenants.String(), "HEAVY", "heavy", "LOW", "", "VIP", "", "PIN", "")...).Replace(configuration)
 	cfg, err := policyfile.Parse("fair.yaml", []byte(text))
 	if err != nil {
 		panic(err) // ours

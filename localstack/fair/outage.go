@@ -27,9 +27,9 @@ const (
 
 // How the vendor is out.
 const (
-	works  int32 = iota
-	fails        // it answers 503 at once
-	hangs        // it does not answer: attempts end at their time limit
+	works int32 = iota
+	fails       // it answers 503 at once
+	hangs       // it does not answer: attempts end at their time limit
 )
 
 const needy = "t0" // who submits what needs the vendor, in lane work
@@ -136,7 +136,7 @@ func (r *Report) outage(t *testing.T, short bool) {
 		if short && way.how != hangs {
 			continue
 		}
-		off := &world{}
+		off := &world{stage: &stage{}}
 		if !short { // the same work in one lane of ten slots; retries have their own still
 			off = play(t, single, without{}, outageLoad(way.how, &done))
 		}

@@ -33,7 +33,7 @@ func (r *Report) realTime(ctx context.Context, scale realScale) {
 // realConfig expects of the tasks what they take.
 func realConfig(service time.Duration) *policy.Config {
 	prior := fmt.Sprintf("p50: %v, p95: %v", service, service)
-	return config("p50: 1s, p95: 1s", prior)
+	return config("p50: 1s, p95: 1s", prior, "KINDS", kindsOf(prior))
 }
 
 type realRuns struct {
