@@ -14,7 +14,6 @@ import (
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/localstack/stack"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
-	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
@@ -50,7 +49,7 @@ func playReal(ctx context.Context, cfg *policy.Config, off without, l load) (*st
 	for _, class := range cfg.ClassNames() {
 		mux.Handle(class, s.handle)
 	}
-	engine, err := stack.Start(ctx, stack.Options{Config: cfg, DataDir: dir, Addr: "127.0.0.1:0", Mux: mux, Table: func(t op.Table) op.Table { return off.table(t) }})
+	engine, err := stack.Start(ctx, stack.Options{Config: cfg, DataDir: dir, Addr: "127.0.0.1:0", Mux: mux, Table: off.table})
 	if err != nil {
 		return nil, err
 	}
@@ -184,5 +183,6 @@ func (s *system) post(tenant, path string, body any) (t events.Task, err error) 
 	if resp.StatusCode/100 != 2 {
 		return t, errors.Join(err, fmt.Errorf("%s: status %d: %.200s", path, resp.StatusCode, text))
 	}
-	return t, errors.Join(err, json.Unmarshal(text, &t))
+	err = errors.Join(err, json.Unmarshal(text, &t))
+	return t, err
 }
