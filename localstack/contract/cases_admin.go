@@ -20,6 +20,8 @@ func adminCases() []testCase {
 		{name: "admin/faults of requests are all listed", run: adminFaults},
 		{name: "retry/a quarantined task goes on under its id", run: retryQuarantined},
 		{name: "retry/a failed task becomes a new one, once", run: retryFailed},
+		{name: "retry/a succeeded task: 409 already_finished", run: retrySucceeded},
+		{name: "retry/with the reach of a tier that was lowered: refused as a submission is", run: retryLowered},
 		{name: "retry/live: 200, finished: 409, unknown and foreign: 404", run: retryOthers},
 	}
 	return own(limits{}, list)

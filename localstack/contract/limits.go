@@ -68,6 +68,7 @@ classes:
     target: {builtin: sleep}
 tiers:
   tested: {max_queued_work: %s, max_active: %d, daily_work: 24h, rate: %d, burst: %d, max_priority: normal}
+  least: {max_queued_work: 1ms, max_active: 1, max_priority: normal}
   holder: {max_queued_work: 24h, max_active: 2, daily_work: 24h, rate: 10000, burst: 10000, max_priority: normal}
 priorities:
   normal: {max_wait: 24h, max_duration: 48h}
