@@ -323,7 +323,7 @@ func (r *run) canaries(ctx context.Context, class string, n *note, l *taskop.Lan
 		return nil
 	}
 	from, to := taskop.ParkedRange(taskop.HaltedOwner(class))
-	page, err := r.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(l.Name), From: from, To: to, Limit: 2 * left})
+	page, err := op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(l.Name), From: from, To: to, Limit: 2 * left}.First(ctx, r.Table)
 	if err != nil || len(page.Rows) == 0 {
 		return err
 	}

@@ -96,7 +96,7 @@ func (r *run) nextLedgers(ctx context.Context) ([]string, error) {
 		}
 	}
 	q := op.Query{Index: op.IndexDue, PK: taskop.LedgerList, From: r.drift.from, Limit: ledgersAtOnce}
-	page, err := r.Table.Query(ctx, q)
+	page, err := q.First(ctx, r.Table)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (r *run) visitDue(ctx context.Context, lanes map[string]*taskop.Lane) (live
 		gate <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-gate }()
-			page, err := r.Table.Query(ctx, op.Query{Index: op.IndexDue, PK: taskop.DuePartition(shard), Limit: visitsPerShard})
+			page, err := op.Query{Index: op.IndexDue, PK: taskop.DuePartition(shard), Limit: visitsPerShard}.First(ctx, r.Table)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -224,7 +224,7 @@ func (r *run) unpark(ctx context.Context, l *taskop.Lane) error {
 }
 
 func (r *run) parkedHead(ctx context.Context, lane, from string) (taskop.ReadyEntry, error) {
-	page, err := r.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane), From: from, Limit: 1})
+	page, err := op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane), From: from, Limit: 1}.First(ctx, r.Table)
 	if err != nil || len(page.Rows) == 0 {
 		return taskop.ReadyEntry{}, err
 	}
@@ -234,7 +234,7 @@ func (r *run) parkedHead(ctx context.Context, lane, from string) (taskop.ReadyEn
 // unparkTenant unparks as many of a tenant's tasks as it may run more.
 func (r *run) unparkTenant(ctx context.Context, l *taskop.Lane, tenant string, most int) (int, error) {
 	from, to := taskop.ParkedRange(tenant)
-	page, err := r.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(l.Name), From: from, To: to, Limit: min(most, releaseBatch)})
+	page, err := op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(l.Name), From: from, To: to, Limit: min(most, releaseBatch)}.First(ctx, r.Table)
 	if err != nil || len(page.Rows) == 0 {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ const (
 
 // replays carries the running replays on. live says whether there are any.
 func (r *run) replays(ctx context.Context, lanes map[string]*taskop.Lane) (live bool, err error) {
-	page, err := r.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.RunningReplays, Limit: replaysAtOnce})
+	page, err := op.Query{Index: op.IndexReady, PK: taskop.RunningReplays, Limit: replaysAtOnce}.First(ctx, r.Table)
 	if err != nil {
 		return true, err
 	}

@@ -84,6 +84,9 @@ func (b *Book) With(updates map[Kind]estimate.Estimate, places map[Kind]placemen
 	out := &Book{entries: b.entries, ladders: b.ladders, now: maps.Clone(b.now), places: maps.Clone(b.places)}
 	for k, e := range updates {
 		if _, known := b.now[k]; known {
+			if !e.Known() { // what is not known must not be had for nothing
+				e = estimate.Worst(b.capMS(k))
+			}
 			out.now[k] = &e
 		}
 	}
@@ -99,6 +102,16 @@ func (b *Book) With(updates map[Kind]estimate.Estimate, places map[Kind]placemen
 		}
 	}
 	return out
+}
+
+// capMS is the most that an attempt of a known kind may take.
+func (b *Book) capMS(k Kind) int64 {
+	for i := range b.entries {
+		if b.entries[i].Kind == k {
+			return b.entries[i].CapMS
+		}
+	}
+	return 0
 }
 
 // partKinds is how many kinds one published part holds: about 300 bytes each,

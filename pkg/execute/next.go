@@ -263,7 +263,7 @@ func (s *Service) headsIn(ctx context.Context, lane *taskop.Lane, ended *task.Ta
 		if lane.Name == s.Config.RetryLane() {
 			q.Limit = sharedPeek
 		}
-		page, err := s.Table.Query(ctx, q)
+		page, err := q.First(ctx, s.Table)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (s *Service) headsIn(ctx context.Context, lane *taskop.Lane, ended *task.Ta
 	}
 	tenant := ended.Tenant
 	from, to := taskop.ParkedRange(tenant)
-	page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane.Name), From: from, To: to, Limit: 1})
+	page, err := op.Query{Index: op.IndexReady, PK: taskop.ParkedPartition(lane.Name), From: from, To: to, Limit: 1}.First(ctx, s.Table)
 	if err != nil {
 		return nil, err
 	}

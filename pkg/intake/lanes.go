@@ -98,7 +98,7 @@ func (s *Service) oldest(ctx context.Context, lane *taskop.Lane) (int64, error) 
 		if lane.Ready <= 0 {
 			break
 		}
-		page, err := s.Table.Query(ctx, op.Query{Index: op.IndexReady, PK: pk, Limit: 1})
+		page, err := op.Query{Index: op.IndexReady, PK: pk, Limit: 1}.First(ctx, s.Table)
 		if err != nil {
 			return 0, err
 		}

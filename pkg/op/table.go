@@ -110,6 +110,22 @@ func IsUnavailable(err error) bool {
 	return errors.As(err, &u)
 }
 
+// maxEmpty is how many empty pages in a row are read over.
+const maxEmpty = 100
+
+// First reads the first page that has a row in it: a store may answer with empty
+// pages and a cursor. Who wants the head of a list wants this.
+func (q Query) First(ctx context.Context, t Table) (Page, error) {
+	for range maxEmpty {
+		page, err := t.Query(ctx, q)
+		if err != nil || len(page.Rows) > 0 || page.Cursor == "" {
+			return page, err
+		}
+		q.Cursor = page.Cursor
+	}
+	return Page{Cursor: q.Cursor}, nil
+}
+
 // All reads every page of a query, calling each row until yield returns false.
 func (q Query) All(ctx context.Context, t Table, yield func(Row) bool) error {
 	for {
