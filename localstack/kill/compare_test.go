@@ -42,7 +42,7 @@ func compare(t *testing.T, l *ledger, all []events.Task, journal []entry) {
 	}
 	attempts := read(t, journal, byID)
 	last := journal[len(journal)-1].pid // the process that was not killed amid work
-	states, lost, redone := map[events.State]int{}, 0, 0
+	states, lost, redone, handedBack := map[events.State]int{}, 0, 0, 0
 	for id, x := range byID {
 		states[x.State]++
 		if len(x.Attempts) != x.Attempt {
@@ -50,6 +50,9 @@ func compare(t *testing.T, l *ledger, all []events.Task, journal []entry) {
 			continue
 		}
 		for i, a := range x.Attempts {
+			if a.Outcome == events.AttemptHandedBack {
+				handedBack++
+			}
 			n, begun := attempts[id][a.Attempt]
 			switch {
 			case a.Attempt != i+1:
@@ -82,8 +85,8 @@ func compare(t *testing.T, l *ledger, all []events.Task, journal []entry) {
 	if lost == 0 || lost > kills*slots {
 		t.Errorf("%d attempts lost in %d kills of %d slots", lost, kills, slots)
 	}
-	if states[events.StateSucceeded] < submissions/2 || states[events.StateFailed] == 0 || states[events.StateCancelled] == 0 {
-		t.Errorf("too little happened: %v", states)
+	if states[events.StateSucceeded] < submissions/2 || states[events.StateFailed] == 0 || states[events.StateCancelled] == 0 || handedBack == 0 {
+		t.Errorf("too little happened: %v, %d attempts handed back", states, handedBack)
 	}
 }
 

@@ -64,7 +64,10 @@ func (s *Service) run(ctx context.Context, t *task.Task) outcome {
 	hctx, stop := s.limits(hctx, t)
 	defer stop()
 	wt := &worker.Task{ID: t.ID, Tenant: t.Tenant, Class: t.Class, Bucket: t.Bucket, Priority: t.Priority, Attempt: int(t.Attempt),
-		Deadline: time.UnixMilli(t.DeadlineMS).UTC(), Payload: payload, Checkpoint: json.RawMessage(t.Checkpoint)}
+		Deadline: time.UnixMilli(t.DeadlineMS).UTC(), Payload: payload}
+	if t.Checkpoint != "" { // nil in the first attempt, as handlers are told
+		wt.Checkpoint = json.RawMessage(t.Checkpoint)
+	}
 	wt.OnProgress(watch.report)
 
 	type returned struct {
