@@ -126,8 +126,8 @@ func read(t *testing.T, journal []entry, known map[string]events.Task) map[strin
 			attempts[e.id][e.attempt] = noted{e.pid, e.word}
 			continue
 		}
-		before, any := attempts[e.id][latest[e.id]]
-		if begun || e.attempt <= latest[e.id] || any && before.word == "" && before.pid == e.pid {
+		before, seen := attempts[e.id][latest[e.id]]
+		if begun || e.attempt <= latest[e.id] || seen && before.word == "" && before.pid == e.pid {
 			t.Errorf("%s: attempt %d begins beside or after attempt %d (%+v)", e.id, e.attempt, latest[e.id], before)
 		}
 		attempts[e.id][e.attempt], latest[e.id] = noted{pid: e.pid}, e.attempt
