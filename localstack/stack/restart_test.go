@@ -3,11 +3,14 @@ package stack_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/events"
+	"github.com/lanekeeper/lanekeeper/localstack/stack"
+	"github.com/lanekeeper/lanekeeper/pkg/policy/policyfile"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -82,4 +85,36 @@ func TestDeferredTasksSurviveARestartOfEverything(t *testing.T) {
 		s.until(alpha, x.ID, events.StateSucceeded)
 	}
 	s.atRest("alpha")
+}
+
+// What is in quarantine stays within reach after its lane is gone from the
+// configuration: by the lane's name, which the list without a filter does not know any more.
+func TestQuarantineOfARemovedLaneIsReachedByItsName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mux := worker.New()
+	f := &failing{}
+	mux.Handle("aside", f.handle)
+	s := startIn(t, dir, mux)
+	id := s.submit(alpha, "aside", "broken").ID
+	s.until(alpha, id, events.StateQuarantined)
+	stop(t, s.Stack)
+
+	from, to := strings.Index(config, "  side:\n"), strings.Index(config, "  retry:\n")
+	without, err := policyfile.Parse("test.yaml", []byte(strings.ReplaceAll(config[:from]+config[to:], "lane: side", "lane: main")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = startIn(t, dir, mux, func(o *stack.Options) { o.Config = without })
+	var page events.QuarantinePage
+	s.call(admin, "GET", "/v1/admin/quarantine?lane=side", nil, 200, &page)
+	if len(page.Items) != 1 || page.Items[0].ID != id {
+		t.Fatalf("by the lane's name: %+v", page)
+	}
+	f.mended.Store(true)
+	var rep events.Replay
+	s.call(admin, "POST", "/v1/admin/replays", map[string]any{"filter": map[string]any{"lane": "side"}, "rate": 100}, 202, &rep)
+	if got := s.until(alpha, id, events.StateSucceeded); got.Lane != "main" {
+		t.Errorf("it went on in lane %s", got.Lane)
+	}
 }
