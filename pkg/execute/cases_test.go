@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,9 +49,12 @@ func (b *bench) settled(batch []execute.Delivery) {
 func TestOneSlowItemDoesNotRedoTheNineThatFinished(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		ids, batch := b.ten()
+		var mu sync.Mutex // the slow one is left behind, and synchronises with nobody
 		runs := map[string]int{}
 		b.does(func(_ context.Context, x *worker.Task) (any, error) {
+			mu.Lock()
 			runs[x.ID]++
+			mu.Unlock()
 			if x.ID == ids[4] && x.Attempt == 1 {
 				time.Sleep(50 * time.Second)
 			}
@@ -65,6 +69,8 @@ func TestOneSlowItemDoesNotRedoTheNineThatFinished(t *testing.T) {
 			}
 		}
 		b.settled(batch)
+		mu.Lock()
+		defer mu.Unlock()
 		for i, id := range ids {
 			if want := 1 + map[bool]int{true: 1}[i == 4]; runs[id] != want || b.row(id).State != task.Succeeded {
 				t.Errorf("task %d ran %d times, want %d, and is %s", i, runs[id], want, b.row(id).State)
