@@ -172,7 +172,7 @@ func (r *run) expire(ctx context.Context, t *task.Task, lanes map[string]*taskop
 	if err := r.Table.Transact(ctx, taskop.Close(t, task.Expire, now.UnixMilli(), r.Config.Tasks.Retention.MS())); err != nil {
 		return err
 	}
-	r.Tally.Count(now, t.Lane, tally.MissOf(t.Prediction.Probe, "start"), 1)
+	r.Tally.Expired(now, t)
 	return errors.Join(r.leave(ctx, t, lanes), chain.Ended(ctx, r.Table, t))
 }
 

@@ -37,6 +37,7 @@ func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) (err e
 	updates := map[belief.Kind]estimate.Estimate{}
 	places := newPlacing(r.book, nowMS)
 	parts := map[int]bool{}
+	late := lateness{}
 	entries := r.priors.Entries()
 	for len(entries) > 0 {
 		n := min(len(entries), op.MaxBatchGet/windows)
@@ -45,6 +46,7 @@ func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) (err e
 			return err
 		}
 		for i, e := range entries[:n] {
+			late.merge(bins[i].late)
 			next := estimate.Learn(&bins[i].success, &bins[i].occupancy, censored[e.Kind], e.Prior, e.CapMS)
 			if old := r.book.Get(e.Kind.Class, e.Kind.Bucket); estimate.Moved(old, &next) || next.Learned != old.Learned || next.Proven() != old.Proven() {
 				updates[e.Kind] = next
@@ -55,6 +57,9 @@ func (r *run) publish(ctx context.Context, lanes map[string]*taskop.Lane) (err e
 			}
 		}
 		entries = entries[n:]
+	}
+	if err := r.publishMargins(ctx, late, nowMS); err != nil {
+		return err
 	}
 	if len(parts) == 0 {
 		return nil
@@ -95,7 +100,10 @@ func (r *run) loadBook(ctx context.Context) error {
 	return nil
 }
 
-type outcomeBins struct{ success, occupancy hist.Bins }
+type outcomeBins struct {
+	success, occupancy hist.Bins
+	late               lateness
+}
 
 func (r *run) bins(ctx context.Context, entries []belief.Entry, window int64) ([]outcomeBins, error) {
 	keys := make([]op.Key, 0, windows*len(entries))
@@ -111,6 +119,9 @@ func (r *run) bins(ctx context.Context, entries []belief.Entry, window int64) ([
 	out := make([]outcomeBins, len(entries))
 	for i, item := range items {
 		o := &out[i/windows]
+		if o.late == nil {
+			o.late = lateness{}
+		}
 		for attr, n := range taskop.Counts(item) {
 			series, bin, ok := taskop.ParseBinAttr(attr)
 			if !ok {
@@ -121,6 +132,9 @@ func (r *run) bins(ctx context.Context, entries []belief.Entry, window int64) ([
 				o.success.AddBin(bin, n)
 			case tally.SeriesOccupancy:
 				o.occupancy.AddBin(bin, n)
+			}
+			if lane, is := tally.LateLane(series); is {
+				o.late.add(lane, bin, n)
 			}
 		}
 	}

@@ -152,6 +152,7 @@ type run struct {
 	lease      taskop.Run
 	book       *belief.Book
 	loaded     bool // book is what was published last
+	margins    belief.Margins // as published; nil: not read yet
 	published  time.Time
 	checked    time.Time
 	reportedMS int64 // the last report of metrics, as far as this run knows

@@ -110,6 +110,9 @@ func Moved(prev, next *Estimate) bool {
 	return moved(prev.MeanMS, next.MeanMS) || moved(prev.P50MS, next.P50MS) || moved(prev.P95MS, next.P95MS)
 }
 
+// MarginMoved reports whether a margin differs from another by more than 5 %.
+func MarginMoved(prev, next int64) bool { return moved(prev, next) }
+
 func moved(a, b int64) bool {
 	a, b = max(a, 0), max(b, 0)
 	return max(a, b)-min(a, b) > a/20 // exact: for integers, d > a/20 and d > floor(a/20) are the same

@@ -196,7 +196,7 @@ func (s *Service) expire(ctx context.Context, t *task.Task) error {
 		}
 		return err
 	}
-	s.Tally.Count(s.Clock(), t.Lane, tally.MissOf(t.Prediction.Probe, "start"), 1)
+	s.Tally.Expired(s.Clock(), t)
 	w := taskop.LeaveSlot(t.AtLane, taskop.Open{ID: t.ID, AmountMS: t.AmountMS})
 	if t.State == task.Waiting {
 		w = taskop.LeaveWaiting(t.AtLane, t.ID, t.AmountMS, t.Parked)

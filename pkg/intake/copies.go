@@ -30,7 +30,8 @@ type copies struct {
 	snaps   map[string]snapCopy
 	ledgers map[string]ledgerCopy
 	book    *belief.Book
-	bookAt  time.Time
+	margins belief.Margins
+	bookAt  time.Time // of both
 }
 
 type laneCopy struct {
@@ -70,6 +71,7 @@ type view struct {
 	snap   snapCopy
 	others []laneCopy // the other lanes, for the tenant's running attempts there
 	book   *belief.Book
+	margin belief.Margins
 }
 
 // look returns the copies for a decision, reading again, in one call, those
@@ -100,7 +102,7 @@ func (s *Service) look(ctx context.Context, lane, tenant string, now time.Time, 
 func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v view, stale []op.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v = view{lane: s.copies.lanes[lane], snap: s.copies.snaps[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book}
+	v = view{lane: s.copies.lanes[lane], snap: s.copies.snaps[lane], ledger: s.copies.ledgers[tenant], book: s.copies.book, margin: s.copies.margins}
 	if !v.lane.fresh(now) || strict && v.lane.at.Before(now) {
 		stale = append(stale, taskop.LaneKey(lane))
 	}
@@ -125,6 +127,7 @@ func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v
 		for part := range s.priors.Parts() {
 			stale = append(stale, taskop.EstimatesKey(part))
 		}
+		stale = append(stale, taskop.MarginsKey())
 	}
 	return v, stale
 }
@@ -137,8 +140,14 @@ func (s *Service) reread(ctx context.Context, keys []op.Key) error {
 		return err
 	}
 	book, bookRead := s.priors, false
+	var margins belief.Margins
 	for i, key := range keys {
 		switch {
+		case key == taskop.MarginsKey():
+			body, _ := taskop.Published(items[i])
+			if margins, err = belief.DecodeMargins(body); err != nil {
+				return err
+			}
 		case key.PK == taskop.EstimatesKey(0).PK:
 			bookRead = true
 			if items[i] == nil {
@@ -162,7 +171,7 @@ func (s *Service) reread(ctx context.Context, keys []op.Key) error {
 	}
 	if bookRead {
 		s.mu.Lock()
-		s.copies.book, s.copies.bookAt = book, began
+		s.copies.book, s.copies.margins, s.copies.bookAt = book, margins, began
 		s.mu.Unlock()
 	}
 	return nil

@@ -112,7 +112,7 @@ func (s *Service) decide(p *prepared, v *view, now time.Time) admission.Decision
 		RateWaitMS: rateWait, ChainMS: p.chain.WorkMS,
 	}
 	req := admission.Request{
-		AmountMS: est.AmountMS(), P95MS: est.P95MS, MarginMS: p.lane.SafetyMargin.MS(),
+		AmountMS: est.AmountMS(), P95MS: est.P95MS, MarginMS: v.margin.Of(p.lane),
 		DeadlineMS: p.deadlineMS, MaxWaitMS: p.priority.MaxWait.MS(), Samples: est.Samples, Probe: p.probe,
 	}
 	return admission.Decide(req, &lane, &tenant)

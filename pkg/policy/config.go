@@ -56,7 +56,8 @@ type Lane struct {
 	AttemptTimeout Duration `json:"attempt_timeout" rule:"default=30s,min=100ms,max=14m"`
 	// Rate is how many attempts may start in a second, 0 to 100000. 0 (the default) is unlimited.
 	Rate float64 `json:"rate" rule:"min=0,max=100000" later:"starts per second are not limited yet"`
-	// SafetyMargin is the margin of predictions (it is not learned yet), 0s to 10m. Default 500ms.
+	// SafetyMargin is where the learned margin of predictions starts, 0s to 10m. Default 500ms. What is learned stays
+	// between half of it and eight times as much; 0s stays 0s.
 	SafetyMargin Duration `json:"safety_margin" rule:"default=500ms,max=10m"`
 	// Backlog bounds the work that may queue in the lane.
 	Backlog Backlog `json:"backlog"`

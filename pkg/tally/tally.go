@@ -118,6 +118,7 @@ func (r *Recorder) Started(now time.Time, s Start) {
 		r.add(key, "err.level", abs(s.DelayMS-s.WaitMS))
 		r.add(key, "err.ratio", abs(s.DelayMS-s.RatioMS))
 		r.add(key, "err.n", 1)
+		r.late(now, s.Class, s.Bucket, s.Lane, s.DelayMS-s.WaitMS)
 		lane := Group(GroupLane, s.Lane)
 		r.bounds(lane, "d", s.DelayMS)
 		if s.AfterStartBy && !s.Probe { // a probe's lateness is counted at its end

@@ -68,6 +68,16 @@ func Publish(part int, body []byte, nowMS, epoch int64) op.Write {
 		Item: op.Item{sBody: op.B(body), sAt: op.N(nowMS), gEpoch: op.N(epoch)}}
 }
 
+// MarginsKey is the key of the lanes' learned margins, beside the estimates.
+func MarginsKey() op.Key { return op.Key{PK: EstimatesKey(0).PK, SK: "margins"} }
+
+// PublishMargins replaces them, unless a later epoch of the aggregator has published already.
+func PublishMargins(body []byte, nowMS, epoch int64) op.Write {
+	w := Publish(0, body, nowMS, epoch)
+	w.Name, w.Key = "publish.margins", MarginsKey()
+	return w
+}
+
 // Published is the body and time of a part of the estimates.
 func Published(it op.Item) (body []byte, atMS int64) { return it.Bytes(sBody), it.Int(sAt) }
 
