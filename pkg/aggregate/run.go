@@ -151,7 +151,7 @@ type run struct {
 	*Service
 	lease      taskop.Run
 	book       *belief.Book
-	loaded     bool // book is what was published last
+	loaded     bool           // book is what was published last
 	margins    belief.Margins // as published; nil: not read yet
 	published  time.Time
 	checked    time.Time
