@@ -41,11 +41,6 @@ func (r *Report) figure(name, figure, note, off string) {
 	_, _ = fmt.Fprintf(r.Out, "%-5s %-62s %-26s %-30s %s\n", "", name, figure, note, off)
 }
 
-// later names what is not built yet; it is not counted.
-func (r *Report) later(name, why string) {
-	_, _ = fmt.Fprintf(r.Out, "%-5s %-62s %s\n", "later", name, why)
-}
-
 // End prints the last line.
 func (r *Report) End() { _, _ = fmt.Fprintf(r.Out, "fair: %d passed, %d failed\n", r.Passed, r.Failed) }
 
