@@ -2,13 +2,10 @@ package stack
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
-	"github.com/lanekeeper/lanekeeper/pkg/op"
-	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/recovery"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 )
 
@@ -17,39 +14,7 @@ import (
 // time holds the file. Without it leases and visibility would have to run out first, as
 // they do on AWS, where nobody can know.
 func (s *Stack) recover(ctx context.Context) error {
-	now := clock.System().UnixMilli()
-	var writes []op.Write
-	var bad error
-	err := s.db.Table().Scan(ctx, "T#", func(row op.Row) bool {
-		t, err := taskop.DecodeRow(row.Key, row.Item)
-		if err != nil {
-			bad = err
-			return false
-		}
-		switch t.State {
-		case task.Running:
-			writes = append(writes, taskop.VoidLease(t, now))
-		case task.Queued:
-			writes = append(writes, taskop.MoveDue(t, now))
-		}
-		return true
-	})
-	if err != nil || bad != nil {
-		return fmt.Errorf("looking for interrupted tasks: %w", errors.Join(err, bad))
-	}
-	item, err := s.db.Table().Get(ctx, taskop.AggregatorKey(), true)
-	if err != nil {
-		return err
-	}
-	if item != nil {
-		writes = append(writes, taskop.EndRunLease(taskop.DecodeRun(item)))
-	}
-	for _, w := range writes {
-		if _, err := s.db.Table().Write(ctx, w); err != nil && op.FailedCond(err) == nil {
-			return fmt.Errorf("recovering interrupted tasks: %w", err)
-		}
-	}
-	return nil
+	return recovery.Run(ctx, s.db.Table(), clock.System().UnixMilli())
 }
 
 // compareTenant warns where the file's tenant is not what the table holds: the

@@ -285,7 +285,8 @@ func (r *run) letGo(ctx context.Context, class string, n *note, nowMS int64, why
 	r.noteAct(ctx, "class.resume", class, why)
 }
 
-// judge looks how the canaries fare. Those that are settled leave the list.
+// judge looks how the canaries fare. Those that are settled leave the list, and those
+// that wait again: they are let go like any other that is held back.
 func (r *run) judge(ctx context.Context, n *note) (good, bad bool, err error) {
 	if len(n.Out) == 0 {
 		return false, false, nil
@@ -308,7 +309,9 @@ func (r *run) judge(ctx context.Context, n *note) (good, bad bool, err error) {
 			good = true
 		case task.RetryWait, task.Quarantined:
 			bad = true
-		case task.Queued, task.Running, task.Waiting:
+		case task.Failed: // for good: by the same fault, or by one of its own
+			bad = bad || t.Error != nil && strings.HasPrefix(t.Error.Signature, n.Digits)
+		case task.Queued, task.Running:
 			pending = append(pending, n.Out[i])
 		}
 	}

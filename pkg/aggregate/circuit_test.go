@@ -175,6 +175,70 @@ func TestAHaltedClassStaysSoWhenAnotherRunTakesOver(t *testing.T) {
 	}
 }
 
+// halted halts class job and lets its first canary go.
+func (b *bed) halted(n int) (jobs []*task.Task, canary *task.Task) {
+	b.Helper()
+	b.outcomes(40, 0, "abcdef")
+	b.tick()
+	b.outcomes(5, 0, "abcdef")
+	b.ticks(5)
+	jobs = b.waiting(n, "job")
+	for range 10 {
+		if out := b.queuedOf(jobs); len(out) > 0 {
+			return jobs, out[0]
+		}
+		b.tick()
+	}
+	b.Fatal("no canary")
+	return nil, nil
+}
+
+// TestACanaryThatCannotRunIsNotWaitedFor: a canary whose tenant turns out to be at
+// max_active goes back to those that wait. Another one is let go, and in the end all are.
+func TestACanaryThatCannotRunIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	jobs, canary := b.halted(5)
+	b.write(taskop.ParkRow(canary, b.now+1e6))
+	b.write(taskop.ParkSlot("a", canary.ID))
+	for range 60 {
+		b.tick()
+		for _, x := range b.queuedOf(jobs) {
+			b.end(x, task.Succeed)
+		}
+	}
+	for _, x := range jobs {
+		if got := b.read(x); got.State != task.Succeeded {
+			t.Errorf("one is %s a minute later, the lane holds %v back", got.State, b.lane("a").Halted)
+		}
+	}
+}
+
+// TestACanaryThatFailsForGoodIsAFailure: a fault that is not worth a retry halts
+// a class like any other, and its canaries say so too.
+func TestACanaryThatFailsForGoodIsAFailure(t *testing.T) {
+	t.Parallel()
+	for signature, want := range map[string]int{"abcdef": 0, "other": 1} { // canaries right after it
+		b := newBed(t)
+		jobs, canary := b.halted(5)
+		l := taskop.Lease{Token: "t", NowMS: b.now, UntilMS: b.now + 30_000}
+		ctx := context.Background()
+		if err := b.db.Table().Transact(ctx, taskop.Claim(canary, l)); err != nil {
+			t.Fatal(err)
+		}
+		after := *taskop.Claimed(canary, l)
+		after.FinishedMS, after.Error = b.now, &task.Error{Code: "c", Signature: signature}
+		if err := b.db.Table().Transact(ctx, taskop.Finish(taskop.Claimed(canary, l), taskop.End{Event: task.Fail, After: &after})); err != nil {
+			t.Fatal(err)
+		}
+		b.write(taskop.LeaveSlot("a", taskop.OpenOf(canary, 0)))
+		b.ticks(3)
+		if n := len(b.queuedOf(jobs)); n != want {
+			t.Errorf("%d canaries right after one that failed for good with %q, want %d", n, signature, want)
+		}
+	}
+}
+
 func TestWhatDoesNotHaltAClass(t *testing.T) {
 	t.Parallel()
 	for name, count := range map[string]func(*bed){

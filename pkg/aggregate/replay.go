@@ -87,7 +87,7 @@ func (r *run) replay(ctx context.Context, rep taskop.Replay, lanes map[string]*t
 		if err != nil {
 			return err
 		}
-		if t == nil {
+		if t == nil || t.ReplayID == rep.ID { // it has left, or was replayed and is back
 			rep.After = settle(settled, rep.After, e.Place)
 			continue
 		}
@@ -99,8 +99,12 @@ func (r *run) replay(ctx context.Context, rep taskop.Replay, lanes map[string]*t
 			settled = false
 			continue
 		}
+		take := rep
+		take.PacedMS = int64(paced + interval)
 		paced += interval
-		switch out, err := r.Admission.ReadmitFor(ctx, t); {
+		switch out, err := r.Admission.ReadmitFor(ctx, t, rep.ID, taskop.TakeReplay(take, r.lease.Epoch)); {
+		case errors.Is(err, intake.ErrReplayOver):
+			return nil // stopped, or a later run has it
 		case err == nil && out.Replayed: // somebody else was faster
 		case err == nil:
 			rep.Admitted++

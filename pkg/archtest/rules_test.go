@@ -30,7 +30,7 @@ var (
 	// ports are interfaces that several services share.
 	ports = []string{"./pkg/chance", "./pkg/clock", "./pkg/env", "./pkg/queue", "./pkg/trace"}
 	// services do the work, over ports.
-	services = []string{"./pkg/aggregate", "./pkg/chain", "./pkg/execute", "./pkg/intake", "./pkg/operate", "./pkg/redrive", "./pkg/tally"}
+	services = []string{"./pkg/aggregate", "./pkg/chain", "./pkg/execute", "./pkg/intake", "./pkg/operate", "./pkg/recovery", "./pkg/redrive", "./pkg/tally"}
 	// adapters join ports to AWS.
 	adapters = []string{"./pkg/apigw", "./pkg/dynamo", "./pkg/sqsevent", "./pkg/sqsqueue", "./pkg/telemetry", "./pkg/tickevent"}
 	// free packages are for users and for tests.

@@ -82,6 +82,9 @@ func (s *Service) failed(ctx context.Context, t, after *task.Task, record *task.
 	record.Signature, record.Code, record.Message = after.Error.Signature, code, clip(message, historyMessage)
 	v.end.Event, after.NotBeforeMS = failure.Next(s.Config, after, f, now, s.Float())
 	after.DueMS = after.NotBeforeMS
+	if !t.RunLate {
+		after.DueMS = min(after.DueMS, t.StartByMS+1) // it may expire before
+	}
 	return v
 }
 

@@ -54,9 +54,9 @@ func (a *attempt) accept(ctx context.Context, h hold, v *view, d *admission.Deci
 			}
 			return out, err
 		}
-		if _, moved := ce.On(len(tx.Writes) - 2); moved && a.p.OrderingKey != "" {
+		if err := a.lost(ce, len(tx.Writes)); err != nil {
 			a.giveBack(ctx, h)
-			return Accepted{}, errChainMoved
+			return Accepted{}, err
 		}
 		item, failed := ce.On(taskop.OnLedger)
 		if !failed {

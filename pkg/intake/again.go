@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/admission"
@@ -63,14 +64,22 @@ func (s *Service) Readmit(ctx context.Context, who Principal, t *task.Task) (Acc
 	return s.admitAgain(ctx, &attempt{Service: s, p: p, nonce: s.NewID(), again: t})
 }
 
-// ReadmitFor is Readmit on behalf of the task's tenant, under its contract as
-// it is now.
-func (s *Service) ReadmitFor(ctx context.Context, t *task.Task) (Accepted, error) {
+// ErrReplayOver says that a replay was stopped, or is carried on by somebody else.
+var ErrReplayOver = errors.New("intake: the replay is over, or another's")
+
+// ReadmitFor is Readmit for a replay on behalf of the task's tenant, under its
+// contract as it is now. take counts the task on the replay, in the same
+// transaction. The error is a *Refusal or [ErrReplayOver].
+func (s *Service) ReadmitFor(ctx context.Context, t *task.Task, replay string, take op.Write) (Accepted, error) {
 	tier, err := s.tierOf(ctx, t.Tenant)
 	if err != nil {
 		return Accepted{}, Unavailable(ctx, "reading a contract", err)
 	}
-	return s.Readmit(ctx, Principal{Tenant: t.Tenant, Tier: tier}, t)
+	p, refusal := s.prepareAgain(Principal{Tenant: t.Tenant, Tier: tier}, t)
+	if refusal != nil {
+		return Accepted{}, refusal
+	}
+	return s.admitAgain(ctx, &attempt{Service: s, p: p, nonce: s.NewID(), again: t, replay: replay, take: &take})
 }
 
 // retryKey stands where an idempotency key would: what a client sends cannot
@@ -103,6 +112,9 @@ func (s *Service) admitAgain(ctx context.Context, a *attempt) (Accepted, error) 
 		}
 		return out, nil
 	}
+	if errors.Is(err, ErrReplayOver) {
+		return Accepted{}, err
+	}
 	r := Unavailable(ctx, "admitting a task again", err)
 	s.Tally.Decision(now, string(r.Code), a.p.Class, a.p.who.Tier)
 	return Accepted{}, r
@@ -133,8 +145,8 @@ func (s *Service) prepareAgain(who Principal, t *task.Task) (*prepared, *Refusal
 	return p, nil
 }
 
-// tx is what accepts the row. Where there is an ordering key, its last two writes are
-// the task's entering its chain.
+// tx is what accepts the row. Where there is an ordering key, two further writes are
+// the task's entering its chain; a replay's count comes last.
 func (a *attempt) tx(t *task.Task, use taskop.LedgerUse) op.Tx {
 	tx := taskop.Accept(t, use)
 	if a.again != nil {
@@ -143,7 +155,25 @@ func (a *attempt) tx(t *task.Task, use taskop.LedgerUse) op.Tx {
 	if t.OrderingKey != "" {
 		tx.Writes = append(tx.Writes, taskop.Join(t, a.p.chain)...)
 	}
+	if a.take != nil {
+		tx.Writes = append(tx.Writes, *a.take)
+	}
 	return tx
+}
+
+// lost says that a write beside the row and the ledger was refused: the chain's, or the
+// replay's.
+func (a *attempt) lost(ce *op.CondError, writes int) error {
+	if a.take != nil {
+		writes--
+		if _, over := ce.On(writes); over {
+			return ErrReplayOver
+		}
+	}
+	if _, moved := ce.On(writes - 2); moved && a.p.OrderingKey != "" {
+		return errChainMoved
+	}
+	return nil
 }
 
 // readmitted is the quarantined task with what this admission decided.
@@ -151,6 +181,9 @@ func (a *attempt) readmitted(decided *task.Task) *task.Task {
 	t := taskop.Readmitted(a.again)
 	t.State, t.Bucket, t.Lane, t.AtLane, t.AmountMS, t.Nonce = decided.State, decided.Bucket, decided.Lane, decided.AtLane, decided.AmountMS, decided.Nonce
 	t.Low, t.Parked, t.Held, t.Seq = decided.Low, decided.Parked, decided.Held, decided.Seq
+	if a.replay != "" {
+		t.ReplayID = a.replay
+	}
 	t.Tag, t.ShiftMS, t.TagCost = decided.Tag, decided.ShiftMS, decided.TagCost
 	t.AdmittedMS, t.DeadlineMS, t.StartByMS, t.DueMS, t.Prediction = decided.SubmittedMS, decided.DeadlineMS, decided.StartByMS, decided.DueMS, decided.Prediction
 	return t

@@ -81,6 +81,9 @@ type attempt struct {
 	p     *prepared
 	nonce string     // recognises our own row after an uncertain outcome
 	again *task.Task // the quarantined task that is admitted again, nil for a new one
+
+	replay string    // the replay that admits it again, "" for nobody's
+	take   *op.Write // and its count
 }
 
 // Bounds on how often a submission decides again. One failed guard is
@@ -179,9 +182,10 @@ func (a *attempt) takeLane(ctx context.Context, v *view, d *admission.Decision) 
 			return h, false, err
 		}
 		met, _ := ce.On(0)
-		if h.queued && met.Has(taskop.QueuedEntry(a.p.id)) {
+		if h.queued && met.Has(taskop.QueuedEntry(a.p.id)) && taskop.Cut(met) == guard.Cut {
 			// Our own entry: an earlier try of ours, or of a twin under the same key,
 			// was applied. Whose it is the row will tell, so it is not ours to give back.
+			// Where the lane was paused or cut since our copy, it is decided again first.
 			h.shared = true
 			return h, false, nil
 		}

@@ -36,6 +36,7 @@ type Call struct {
 	err       error
 	came      time.Time
 	abandoned bool // the caller's context ended
+	knew      bool // its worker had seen its lane paused
 	answered  bool
 }
 
@@ -118,7 +119,7 @@ func (w *World) admit(c *Call) {
 		_ = c.do()
 		return
 	}
-	w.open[c], c.came = true, w.now()
+	w.open[c], c.came, c.knew = true, w.now(), c.In.sawPause
 	d := w.between(200*time.Microsecond, 10*time.Millisecond)
 	if w.hit(w.faults.Slow) {
 		d = w.between(100*time.Millisecond, w.faults.SlowMost)
@@ -208,6 +209,8 @@ func (w *World) apply(c *Call) error {
 	}
 	if err != nil {
 		w.note("    → %v", err)
+	} else if c.Kind == Read {
+		w.model.ops.read(c)
 	}
 	return err
 }

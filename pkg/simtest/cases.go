@@ -62,12 +62,19 @@ func (c Case) Broken(res Result) []string {
 func tamper(w *World, at time.Duration, lane string, changes ...op.Change) {
 	w.after(at, func() {
 		w.note("tampering with lane %s", lane)
-		_, _ = w.table.Write(context.Background(), op.Write{Name: "tamper", Key: taskop.LaneKey(lane), Action: op.Update, Changes: changes})
+		w.put(op.Write{Name: "tamper", Key: taskop.LaneKey(lane), Action: op.Update, Changes: changes})
 	})
 }
 
+// put writes by the hand of the world.
+func (w *World) put(wr op.Write) {
+	if _, err := w.table.Write(context.Background(), wr); err != nil {
+		w.violate("%s: %v", wr.Name, err)
+	}
+}
+
 // Cases lists the directed runs.
-func Cases() []Case { return slices.Concat(cases(), orderCases()) }
+func Cases() []Case { return slices.Concat(cases(), orderCases(), operatorCases()) }
 
 func cases() []Case {
 	return []Case{

@@ -96,7 +96,7 @@ func (c *Client) call(what string, body func(ctx context.Context, s *intake.Serv
 
 // what a handler is to do, as payload.
 type work struct {
-	Do string `json:"do"` // ok, fail, permanent, panic, continue, deaf, die
+	Do string `json:"do"` // ok, fail, permanent, panic, continue, deaf, die, broken, useless
 	MS int64  `json:"ms"`
 	N  int    `json:"n,omitempty"` // how many attempts fail or continue before ok
 }
@@ -242,7 +242,12 @@ func (in *Instance) run(ctx context.Context, t *worker.Task) (any, error) {
 		}
 	}
 	more := p.N == 0 || t.Attempt <= p.N
+	broken := in.w.isBroken()
 	switch {
+	case p.Do == "broken" && broken:
+		return nil, errors.New("what it needs is out of order")
+	case p.Do == "useless" && broken:
+		return nil, worker.Permanent(errors.New("what it needs is out of order"))
 	case p.Do == "fail" && more:
 		return nil, errors.New("it failed")
 	case p.Do == "permanent" && more:

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/task"
@@ -88,7 +89,7 @@ func behind(class string, wk work, ms, deadlineMS int64) func(c *Client) {
 
 // Scenarios lists what `make crash` enumerates.
 func Scenarios() []Scenario {
-	return append(orderScenarios(), []Scenario{
+	return slices.Concat(orderScenarios(), operatorScenarios(), []Scenario{
 		{Name: "submit", Script: alone(time.Second, one("quick", work{Do: "ok"})), Victim: of(Admission), Pairs: true},
 		{Name: "submit_large_payload", Script: alone(time.Second, func(c *Client) {
 			sub := c.submission("quick", work{Do: "ok"}, "key")
@@ -146,7 +147,7 @@ func Scenarios() []Scenario {
 			alone(100*time.Millisecond, behind("plain", work{Do: "ok"}, 2500, 0))(w)
 			w.after(1200*time.Millisecond, func() { w.runAggregator(true) })
 		}, Victim: of(Aggregator), All: true},
-	}...)
+	})
 }
 
 const longField = `"pad":"` + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" +

@@ -11,10 +11,12 @@ import (
 type Shape struct {
 	Clients int // 1 and more
 	Steps   int // per client
+	Acts    int // of an operator, 0 for none
+	trouble
 }
 
 // History is the script of a random history: clients of two tenants that
-// submit, repeat, cancel and read.
+// submit, repeat, cancel and read, and in some an operator.
 func History(s Shape) func(w *World) {
 	return func(w *World) {
 		w.schedule(w.between(0, 20*time.Second))
@@ -29,6 +31,10 @@ func History(s Shape) func(w *World) {
 				}
 			})
 		}
+		if s.Acts > 0 {
+			w.operate(s.Acts)
+		}
+		s.happen(w)
 	}
 }
 
@@ -45,7 +51,17 @@ func Draw(seed uint64) (Options, Shape) {
 	if o.Strict = seed%2 == 1; o.Strict {
 		o.Faults = o.Faults.Prompt()
 	}
-	return o, Shape{Clients: 1 + rng.IntN(4), Steps: 3 + rng.IntN(6)}
+	s := Shape{Clients: 1 + rng.IntN(4), Steps: 3 + rng.IntN(6)}
+	if rng.Float64() < 0.25 {
+		s.Acts = 2 + rng.IntN(6)
+	}
+	s.trouble = drawTrouble(rng)
+	return o, s
+}
+
+// sizes are what makes a history smaller; the first two are at least 1.
+func (s *Shape) sizes() []*int {
+	return []*int{&s.Clients, &s.Steps, &s.Acts, &s.Storms, &s.Bends, &s.Restarts}
 }
 
 // Shrink makes a failing history smaller while it still fails: fewer clients,
@@ -62,11 +78,12 @@ func Shrink(t *testing.T, o Options, s Shape) (Options, Shape, Result) {
 	}
 	for again := true; again; {
 		again = false
-		for s.Clients > 1 && better(o, Shape{s.Clients - 1, s.Steps}) {
-			again = true
-		}
-		for s.Steps > 1 && better(o, Shape{s.Clients, s.Steps - 1}) {
-			again = true
+		for i, n := range s.sizes() {
+			for smaller := true; smaller && (*n > 1 || *n == 1 && i > 1); again = again || smaller {
+				less := s
+				*less.sizes()[i]--
+				smaller = better(o, less)
+			}
 		}
 		for i := range o.Faults.chances() {
 			less := o

@@ -15,6 +15,7 @@ var (
 	seedsFlag   = flag.Int("seeds", 300, "how many random histories to run")
 	firstFlag   = flag.Uint64("first", 1, "the first seed")
 	seedFlag    = flag.Uint64("seed", 0, "run this one history and print its trace")
+	hastyFlag   = flag.Bool("hasty", false, "end with the first history that fails, as it is")
 	minutesFlag = flag.Float64("minutes", 0, "go on with new seeds for so long")
 )
 
@@ -31,12 +32,14 @@ type progress struct {
 	began, at  time.Time
 	seeds, ops int
 	bad        int
+	played     Played
 }
 
-func (p *progress) add(ops int, failed bool) {
+func (p *progress) add(res Result, failed bool) {
 	p.Lock()
 	defer p.Unlock()
-	p.seeds, p.ops = p.seeds+1, p.ops+ops
+	p.seeds, p.ops = p.seeds+1, p.ops+res.Calls
+	p.played.add(res.Played)
 	if failed {
 		p.bad++
 	}
@@ -73,15 +76,24 @@ func TestHistories(t *testing.T) {
 		o.Config = cfg
 		res := Run(t, o, History(shape))
 		failed := len(res.Violations) > 0
-		p.add(res.Calls, failed)
+		p.add(res, failed)
 		if failed {
-			o, shape, res = Shrink(t, o, shape)
+			if !*hastyFlag {
+				o, shape, res = Shrink(t, o, shape)
+			}
 			t.Errorf("seed %d fails, at the least with %+v and %+v:\n\t%s", o.Seed, shape, o.Faults, strings.Join(res.Violations, "\n\t"))
 		}
-		return until.IsZero() || time.Now().Before(until)
+		return (until.IsZero() || time.Now().Before(until)) && !(failed && *hastyFlag)
 	})
+	if p.seeds >= complete && !p.played.complete() {
+		t.Errorf("in %d histories something never happened: %+v", p.seeds, p.played)
+	}
+	fmt.Printf("%s: among it %+v\n", p.name, p.played)
 	fmt.Printf("%s: %d seeds, %d operations, %d violations\n", p.name, p.seeds, p.ops, p.bad)
 }
+
+// complete is from how many histories on all of Played has to happen.
+const complete = 2000
 
 // TestReplay: a run is a function of its seed, to the nanosecond.
 func TestReplay(t *testing.T) {

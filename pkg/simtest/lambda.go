@@ -38,6 +38,9 @@ type Instance struct {
 	die  context.CancelFunc
 	inv  *invocation
 
+	writes   int  // of it that were applied
+	sawPause bool // a worker: its lane was paused when it looked last
+
 	rngMu sync.Mutex
 	rng   *rand.Rand
 
@@ -109,6 +112,7 @@ func (w *World) acquire(function, lane string) *Instance {
 	if s := w.faults.Skew; s > 0 {
 		in.skew = w.between(0, 2*s) - s
 	}
+	in.skew -= w.behind[function]
 	in.life, in.die = context.WithCancel(context.Background())
 	w.instances = append(w.instances, in)
 	t := shell{in}
@@ -126,6 +130,10 @@ func (w *World) acquire(function, lane string) *Instance {
 // invoke runs body in an instance with a time limit; end is called on the
 // scheduler when it has returned (ok) or its instance has died. On the scheduler.
 func (w *World) invoke(function, lane string, limit time.Duration, body func(ctx context.Context, in *Instance), end func(ok bool)) {
+	if w.down && function != Recovery {
+		w.after(time.Millisecond, func() { end(false) })
+		return
+	}
 	in := w.acquire(function, lane)
 	inv := &invocation{in: in, end: end}
 	in.inv = inv

@@ -54,6 +54,10 @@ func (q *laneQueue) poll(after time.Duration) { q.w.after(after, q.dispatch) }
 // dispatch starts an invocation for visible messages, in no order.
 func (q *laneQueue) dispatch() {
 	w := q.w
+	if w.down {
+		q.poll(time.Second)
+		return
+	}
 	now := w.now()
 	left := q.waiting[:0]
 	var visible []*message

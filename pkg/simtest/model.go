@@ -46,6 +46,7 @@ type model struct {
 
 	changed []rowChange // by the write under way
 	order   *orderModel
+	ops     *operations
 
 	accepted, refused, unavailable, timeouts int
 	ends                                     map[task.State]int
@@ -74,7 +75,7 @@ type execution struct{ begun, ended, ok bool }
 func newModel(w *World) *model {
 	return &model{w: w, order: newOrderModel(w), tasks: map[op.Key]*task.Task{}, ledgers: map[string]taskop.Ledger{}, sums: map[string]*sum{}, lanes: map[string]*taskop.Lane{},
 		held: map[string]*hold{}, requests: map[string]*request{}, keys: map[string]*keyed{}, promised: map[op.Key]bool{}, stopped: map[op.Key]bool{},
-		journal: map[attemptID]*execution{}, ends: map[task.State]int{}}
+		journal: map[attemptID]*execution{}, ends: map[task.State]int{}, ops: newOperations(w)}
 }
 
 func get[K comparable, V any](m map[K]*V, k K) *V {
@@ -113,10 +114,12 @@ func (m *model) wrote(a memtable.Applied) {
 	}
 	for tenant := range tenants {
 		s, l := get(m.sums, tenant), m.ledgers[tenant]
-		if s.work != l.WorkMS || s.active != l.Active {
+		off := m.ops.off(a.Name, tenant, l, *s)
+		if s.work+off.work != l.WorkMS || s.active+off.active != l.Active {
 			m.w.violate("%s: the ledger of %s says work %d, active %d; its rows add up to %d and %d", a.Name, tenant, l.WorkMS, l.Active, s.work, s.active)
 		}
 	}
+	m.ops.wrote(a)
 	if m.w.opts.Strict {
 		for lane := range lanes {
 			m.strict(a.Name, lane)
@@ -322,6 +325,7 @@ func (m *model) moved(name string, b, a *task.Task) {
 		w.violate("%s: an admission ended the running task %s", name, a.ID)
 	}
 	m.inTime(name, b, a, claimed == 1)
+	m.notLate(name, b, a)
 	if claimed == 1 {
 		m.inOrder(name, a)
 	}

@@ -236,7 +236,7 @@ func Rules(cfg *policy.Config) []Rule {
 		{Writes: "accept.ledger readmit.ledger", Why: "refused a day without work", Holds: true, Change: func(s *Sample, it op.Item) bool { return s.added("dayw") != 0 && without("dayw")(s, it) }},
 		{Writes: "accept.ledger readmit.ledger", Why: "took a start tag that another submission has", Change: func(s *Sample, it op.Item) bool { return finish(s, it, far) }},
 	}
-	return slices.Concat(rules, stateRules(), laneRules(), fairRules())
+	return slices.Concat(rules, stateRules(), laneRules(), fairRules(), operatorRules())
 }
 
 // finish moves the finish tag that the write sets, by n.
@@ -249,8 +249,8 @@ func finish(s *Sample, it op.Item, n int64) bool {
 	return true
 }
 
-const rowWrites = "cancel.row cancel_request.row claim.row keep.row due.row expire.row finish_*.row hand_over.row lost_*.row move_due.row " +
-	"park.row readmit.row release.row renew.row unhold.row unpark.row withdraw.row"
+const rowWrites = "cancel.row cancel_request.row claim.row keep.row due.row expire.row finish_*.row halt.row hand_over.row lost_*.row move_due.row " +
+	"park.row readmit.row release.row renew.row unhold.row unpark.row void_lease.row withdraw.row"
 
 // stateRules: no row is changed in another state than it was read in.
 func stateRules() (rules []Rule) {
@@ -308,7 +308,7 @@ func laneRules() []Rule {
 		}},
 		{Writes: "lane.recount publish", Why: "refused what an earlier run has written", Holds: true, Change: to("ep", op.N(0))},
 		{Writes: "run.take", Why: "refused the lease of run 0", Holds: true, Change: zero("ep")},
-		{Writes: "lane.enter_slot", Why: "refused a lane that counts none of other lanes' tasks", Holds: true, Change: zero("oq")},
+		{Writes: "lane.enter_slot lane.release_slot", Why: "refused a lane that counts none of other lanes' tasks", Holds: true, Change: zero("oq")},
 		{Writes: "lane.end_run", Why: "gave a slot back although somebody waits and the worker was to look again", Change: func(s *Sample, it op.Item) bool {
 			it["ready"] = op.N(1)
 			return strings.Contains(say(s.Write.Cond), "ready")

@@ -19,6 +19,7 @@ type Result struct {
 	Accepted, Refused, Unavailable,
 	Timeouts int
 	Ends    map[task.State]int
+	Played  Played
 	Virtual time.Duration
 }
 
@@ -43,7 +44,7 @@ func Run(t *testing.T, o Options, script func(w *World)) (res Result) {
 		m := w.model
 		w.mu.Lock()
 		res = Result{Calls: w.calls, Violations: w.violations, Trace: w.trace, Accepted: m.accepted, Refused: m.refused, Unavailable: m.unavailable,
-			Timeouts: m.timeouts, Ends: m.ends, Virtual: w.now().Sub(w.start)}
+			Timeouts: m.timeouts, Ends: m.ends, Played: m.ops.played, Virtual: w.now().Sub(w.start)}
 		w.mu.Unlock()
 		w.end()
 		time.Sleep(time.Hour) // for goroutines that only sleep: the bubble must end empty
@@ -76,7 +77,7 @@ func (w *World) quiet() bool {
 			return false
 		}
 	}
-	return true
+	return w.model.ops.settled()
 }
 
 // left says what is still under way.
@@ -100,6 +101,9 @@ func (w *World) left() string {
 		if q.running > 0 {
 			out = append(out, fmt.Sprintf("queue %s: %d invocations", q.lane, q.running))
 		}
+	}
+	if ops := w.model.ops.left(); ops != "" {
+		out = append(out, ops)
 	}
 	return strings.Join(out, "; ")
 }

@@ -62,6 +62,7 @@ type World struct {
 	wake     chan struct{}
 	ended    bool
 	granting atomic.Bool // the scheduler is inside the table
+	broken   bool        // what handlers with "broken" need is out of order
 
 	events    eventHeap
 	seq       int
@@ -74,7 +75,9 @@ type World struct {
 	runs      int // of the aggregator, under way
 	model     *model
 	current   *Call
-	phase     string // set by scripts
+	phase     string                   // set by scripts
+	down      bool                     // everything is being started again
+	behind    map[string]time.Duration // clocks of a function's instances
 
 	calls      int
 	violations []string
@@ -132,6 +135,7 @@ func newWorld(o Options) *World {
 	for _, name := range w.cfg.LaneNames() {
 		w.queues[name] = newLaneQueue(w, name)
 	}
+	w.seed()
 	return w
 }
 

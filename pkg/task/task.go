@@ -26,6 +26,7 @@ type Task struct {
 	ExpiresMS int64
 	// QuarantinedMS is when it went to quarantine, 0 when it is not there.
 	QuarantinedMS int64
+	ReplayID      string // of the replay that admitted it last, if any: none takes it twice
 	// Dead counts wake-ups for it that ended in the dead-letter queue since its
 	// last claim, the last one counted at DeadMS.
 	Dead, DeadMS int64

@@ -202,6 +202,8 @@ func EnterSlot(lane string, o Open, g *Guard) op.Write {
 	cond := freeSlot(o.ID)
 	if g != nil {
 		cond = append(g.cond(), cond...)
+	} else {
+		cond = append(cond, op.Missing{Attr: nPaused}) // a guard knows of a pause by cut
 	}
 	return laneUpdate("lane.enter_slot", lane, cond, op.Add(nOpen, 1), op.Add(nWork, o.AmountMS), op.Add(nEntered, o.AmountMS),
 		op.Set(queuedPrefix+o.ID, o.value()))
@@ -364,6 +366,10 @@ func QueuedEntry(id string) string { return queuedPrefix + id }
 
 // RunningEntry is the attribute that names a running task.
 func RunningEntry(id string) string { return runningPrefix + id }
+
+// Cut is what a lane item says of how often its slots were lowered, or it was
+// paused, or classes were halted in it.
+func Cut(it op.Item) int64 { return it.Int(nCut) }
 
 // Entered is what a lane item says of all work that ever came in, ms.
 func Entered(it op.Item) int64 { return it.Int(nEntered) }

@@ -71,6 +71,9 @@ func Readmit(t, again *task.Task, use LedgerUse) op.Tx {
 	if again.Held {
 		changes = append(changes, op.SetN(aHeld, 1))
 	}
+	if again.ReplayID != t.ReplayID {
+		changes = append(changes, op.SetS(aReplay, again.ReplayID))
+	}
 	if again.Seq != 0 {
 		changes = append(changes, op.SetN(aSeq, again.Seq))
 	}

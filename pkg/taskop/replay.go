@@ -52,10 +52,20 @@ func StartReplay(r Replay, audit op.Write) op.Tx {
 	}}
 }
 
+// TakeReplay counts one more admitted task, in the transaction that admits it: so a
+// replay admits no more than its limit whatever dies in between, and nothing once it was
+// stopped. r is the replay as it was read, with its rate used up until PacedMS by the task.
+func TakeReplay(r Replay, epoch int64) op.Write {
+	return op.Write{Name: "replay.take", Key: ReplayKey(r.ID), Action: op.Update,
+		Cond:    op.All{op.Is(wState, op.S(replayRunning)), op.Is(wAdmitted, op.N(r.Admitted)), op.AtMost(gEpoch, epoch)},
+		Changes: []op.Change{op.SetN(wAdmitted, r.Admitted+1), op.SetN(wPaced, r.PacedMS), op.SetN(gEpoch, epoch)}}
+}
+
 // MoveReplay notes how far a replay has come, unless a later epoch of the
-// aggregator has taken over. It changes nothing about whether it runs.
+// aggregator has taken over. It changes nothing about whether it runs, nor what
+// TakeReplay counts.
 func MoveReplay(r Replay, epoch int64) op.Write {
-	changes := []op.Change{op.SetN(wAdmitted, r.Admitted), op.SetN(wRefused, r.Refused), op.SetN(wPaced, r.PacedMS), op.SetN(gEpoch, epoch)}
+	changes := []op.Change{op.SetN(wRefused, r.Refused), op.SetN(wPaced, r.PacedMS), op.SetN(gEpoch, epoch)}
 	if r.After != "" {
 		changes = append(changes, op.SetS(wAfter, r.After))
 	}

@@ -64,6 +64,7 @@ const (
 	aFigures  = "df"
 	aHeld     = "hd"
 	aSeq      = "os"
+	aReplay   = "rp"
 )
 
 const (
@@ -117,6 +118,7 @@ func EncodeRow(t *task.Task) op.Item {
 	num(aDeadAt, t.DeadMS)
 	str(aFigures, encodeFigures(t.Prediction.Figures))
 	str(aToken, t.LeaseToken)
+	str(aReplay, t.ReplayID)
 	str(aReqHash, t.RequestHash)
 	str(aOrdering, t.OrderingKey)
 	str(aTrace, t.Traceparent)
@@ -188,7 +190,7 @@ func DecodeRow(key op.Key, it op.Item) (*task.Task, error) {
 		AttemptMS: it.Int(aBegun), NotBeforeMS: it.Int(aNotBef), Tag: it.Int(aTag), ShiftMS: it.Int(aShift), TagCost: it.Int(aTagCost), CancelRequested: it.Has(aCancel),
 		Keyed: it.Has(aKeyed), RequestHash: it.Str(aReqHash), Nonce: it.Str(aNonce), OrderingKey: it.Str(aOrdering),
 		Traceparent: it.Str(aTrace), Payload: it.Str(aPayload), PayloadBeside: it.Has(aPayBes),
-		Result: it.Str(aResult), ResultBeside: it.Has(aResBes), Progress: it.Str(aProgress), Checkpoint: it.Str(aCheckpt),
+		Result: it.Str(aResult), ResultBeside: it.Has(aResBes), Progress: it.Str(aProgress), Checkpoint: it.Str(aCheckpt), ReplayID: it.Str(aReplay),
 	}
 	if !t.State.Valid() {
 		return nil, fmt.Errorf("taskop: row %s has unknown state %q", id, t.State)

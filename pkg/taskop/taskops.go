@@ -78,6 +78,12 @@ func dueBy(t *task.Task, dueMS int64) []op.Change {
 	if t.DueMS != 0 && t.DueMS <= dueMS {
 		return nil
 	}
+	return dueAt(t, dueMS)
+}
+
+// dueAt sets the due time, whatever it is: for those who read the row long ago. A
+// visit may have moved it on since, to when the lease that ends now would have run out.
+func dueAt(t *task.Task, dueMS int64) []op.Change {
 	return []op.Change{op.SetS(dueKey, duePartitionOf(t.ID)), op.SetS(dueSort, DueSort(dueMS))}
 }
 
@@ -235,10 +241,10 @@ func Finish(t *task.Task, e End) op.Tx {
 		back.State, back.Tag, back.Parked = task.Waiting, after.Tag, false
 		rk, rs := readyKeys(&back)
 		changes = append(changes, op.SetS(readyKey, rk), op.SetS(readySort, rs), op.SetN(aTag, after.Tag))
-		changes = append(changes, dueBy(t, after.DueMS)...)
+		changes = append(changes, dueAt(t, after.DueMS)...)
 	case task.RetryWait:
 		changes = append(changes, op.SetN(aNotBef, after.NotBeforeMS))
-		changes = append(changes, dueBy(t, after.DueMS)...)
+		changes = append(changes, dueAt(t, after.DueMS)...)
 	default: // terminal or quarantined: nothing more is due
 		changes = append(changes, op.Remove(dueKey), op.Remove(dueSort))
 		if tr.To.Terminal() {
