@@ -122,6 +122,9 @@ func (o *releaseModel) given(r rowChange) {
 	for _, e := range lane.Tasks {
 		named[e.ID] = true
 	}
+	// Where indexes lag, a place that the task had a moment ago may have been what was seen.
+	own := o.ready[a.AtLane][a.ID]
+	settled := own != nil && now.Sub(own.since) >= lag || o.w.faults.Lag == 0
 	fewer, is := o.fewer[a.AtLane]
 	reserved := is && now.Sub(fewer) >= lag
 	for _, l := range o.ready[a.AtLane] {
@@ -131,7 +134,7 @@ func (o *releaseModel) given(r rowChange) {
 		case reserved && l.t.Low && !a.Low:
 			o.w.violate("%s: task %s got a slot of lane %s, of which low priority holds %d and %d are kept for it, although %s waits since %v",
 				r.name, a.ID, a.AtLane, o.held[a.AtLane], o.kept(a.AtLane), l.t.ID, now.Sub(l.since))
-		case b != nil && b.State == task.Waiting && l.t.Low == a.Low && before(l.t, b):
+		case settled && b != nil && b.State == task.Waiting && l.t.Low == a.Low && before(l.t, b):
 			o.w.violate("%s: task %s with key %d got a slot of lane %s, before which %s with key %d waits since %v", r.name, a.ID, b.Tag+b.ShiftMS,
 				a.AtLane, l.t.ID, l.t.Tag+l.t.ShiftMS, now.Sub(l.since))
 		}
