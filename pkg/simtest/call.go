@@ -200,11 +200,11 @@ func (w *World) apply(c *Call) error {
 	if err == nil && c.repeats != nil && w.hit(w.faults.Echo) {
 		w.after(w.between(0, 30*time.Second), func() {
 			w.note("%v: arrives again", c)
-			w.current = c
+			w.current, w.echo = c, true
 			if err := c.repeats(); err != nil {
 				w.note("    → %v", err)
 			}
-			w.current = nil
+			w.current, w.echo = nil, false
 		})
 	}
 	if err != nil {

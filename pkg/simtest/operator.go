@@ -18,7 +18,8 @@ var operatorKey = intake.Principal{Operator: true, KeyID: "key_of_operator"}
 // secret is a tenant's key as an operator knows it.
 type secret struct {
 	tenant, id, text string
-	gone             time.Time // withdrawn; zero: it is valid
+	gone             time.Time // withdrawn; zero: it is valid,
+	maybe            bool      // unless a withdrawal without an answer was carried out
 }
 
 // admin is what an operator remembers.
@@ -185,7 +186,10 @@ func (a *admin) withdrawKey(i int) events.Code {
 			a.w.violate("key %s was answered as withdrawn and is valid", k.id)
 		}
 	})
-	if k.gone.IsZero() { // even without an answer: it may be
+	switch {
+	case indefinite(code):
+		k.maybe = true
+	case k.gone.IsZero():
 		k.gone = a.w.now()
 	}
 	return code
@@ -207,7 +211,7 @@ func (a *admin) useKey(i int) {
 		case a.w.opts.Faults.Stale > 0 || indefinite(code):
 		case code == "" && !k.gone.IsZero() && since > 60*time.Second+admissionTimeout+2*a.w.opts.Faults.Skew:
 			a.w.violate("key %s works %v after it was withdrawn", k.id, since)
-		case code != "" && k.gone.IsZero():
+		case code != "" && k.gone.IsZero() && !k.maybe:
 			a.w.violate("key %s is valid and was refused: %s", k.id, code)
 		}
 	})

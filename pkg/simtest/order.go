@@ -84,8 +84,8 @@ func (o *orderModel) lane(name string, e memtable.Effect) {
 
 // begins: by whatever task begins out of the backlog the virtual time has reached its place.
 func (o *orderModel) begins(name string, l *taskop.Lane, e memtable.Effect) {
-	if e.Write.Name != "lane.hand_over" && e.Write.Name != "lane.release_slot" {
-		return
+	if o.w.echo || e.Write.Name != "lane.hand_over" && e.Write.Name != "lane.release_slot" {
+		return // a repeated write does not know what has become of its task
 	}
 	for _, named := range l.Tasks {
 		if e.Before.Has(taskop.RunningEntry(named.ID)) || e.Before.Has(taskop.QueuedEntry(named.ID)) {

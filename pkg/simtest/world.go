@@ -76,6 +76,7 @@ type World struct {
 	model     *model
 	current   *Call
 	phase     string                   // set by scripts
+	echo      bool                     // the current call arrives a second time
 	down      bool                     // everything is being started again
 	behind    map[string]time.Duration // clocks of a function's instances
 
