@@ -186,6 +186,12 @@ func (a *attempt) takeLane(ctx context.Context, v *view, d *admission.Decision) 
 			// Our own entry: an earlier try of ours, or of a twin under the same key,
 			// was applied. Whose it is the row will tell, so it is not ours to give back.
 			// Where the lane was paused or cut since our copy, it is decided again first.
+			// Where it was taken by another estimate, the lane would count another work than
+			// the row has: the check gives it back within seconds, unless a row is there.
+			if taskop.QueuedAmount(met, a.p.id) != h.entry.AmountMS {
+				a.crowdedOut(d, admission.RejectLaneBacklog, admission.BindingLaneMaxWork)
+				return h, true, nil
+			}
 			h.shared = true
 			return h, false, nil
 		}

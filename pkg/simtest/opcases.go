@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -130,6 +131,28 @@ func operatorCases() []Case {
 			Want: map[task.State]int{task.Succeeded: 1},
 		},
 		pausedTwin(),
+		{
+			Name: "a lane counts less work than a task has whose slot an earlier try took by another estimate",
+			Script: with(time.Minute, func(a *admin) {
+				sub := a.submission("plain", work{Do: "ok"}, "key")
+				a.submit(sub)
+				a.w.post("another estimate", func() {
+					o := a.w.model.lanes["plain"].Tasks[0]
+					entry := fmt.Sprintf("%s|%s|%s|%d|%d", o.Class, o.Bucket, o.Tenant, o.SinceMS, o.AmountMS-100)
+					a.w.put(op.Write{Name: "tamper", Key: taskop.LaneKey("plain"), Action: op.Update,
+						Changes: []op.Change{op.Set(taskop.QueuedEntry(o.ID), op.S(entry)), op.Add("work", -100)}})
+				})
+				sub.Traceparent += "'"
+				_, code := a.submit(sub)
+				a.told("a second try meanwhile", code, events.RejectLaneBacklog)
+				a.pause(75*time.Second, 75*time.Second)
+				sub.Traceparent += "'"
+				_, code = a.submit(sub)
+				a.told("a third one", code, "")
+			}),
+			Fates: []CallFate{{"accept", 1, KillBefore}},
+			Want:  map[task.State]int{task.Succeeded: 1},
+		},
 		{
 			Name: "a withdrawn key works on where it was used before",
 			Script: with(time.Second, func(a *admin) {

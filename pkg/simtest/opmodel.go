@@ -78,7 +78,9 @@ func (o *operations) wrote(a memtable.Applied) {
 	if o.w.current == nil {
 		return // what the world itself puts there
 	}
-	o.w.current.In.writes++
+	if !o.w.echo && !o.w.current.abandoned { // what comes late is of an earlier call
+		o.w.current.In.writes++
+	}
 	var taken, admitted int
 	for _, e := range a.Effects {
 		switch name := e.Write.Name; {

@@ -364,6 +364,20 @@ func AdoptOpen(lane string, o Open) op.Write {
 // QueuedEntry is the attribute that names a queued task.
 func QueuedEntry(id string) string { return queuedPrefix + id }
 
+// QueuedAmount is the work by which a lane item counts a task that it names as
+// queued, ms; -1 when it does not.
+func QueuedAmount(it op.Item, id string) int64 {
+	parts := strings.Split(it.Str(QueuedEntry(id)), "|")
+	if len(parts) < 5 {
+		return -1
+	}
+	n, err := strconv.ParseInt(parts[4], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
 // RunningEntry is the attribute that names a running task.
 func RunningEntry(id string) string { return runningPrefix + id }
 
