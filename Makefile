@@ -64,6 +64,7 @@ check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo,
 	@.ci/step demo
 	@.ci/step crash
 	@.ci/step histories
+	@.ci/step race
 	@.ci/step mutants
 	@.ci/step e2e
 	@.ci/step infra-test
@@ -113,7 +114,7 @@ localstack-test: cdk ## deploy all stacks to an emulator of AWS on port 4566 and
 	$(GO) build -tags cdk -o build/infra-app ./infra
 	localstack/localstack-test.sh
 
-.PHONY: crash histories mutants soak
+.PHONY: crash histories race mutants soak
 # How many random histories, and from which seed on; how long a soak lasts.
 SEEDS   ?= 10000
 FIRST   ?= 1
@@ -125,6 +126,10 @@ crash: ## crash before and after every outside call of the simulated scenarios
 
 histories: ## run SEEDS random histories with all faults on (from FIRST; one with its trace: ARGS=-seed=N)
 	$(SIM) -run '^TestHistories$$' -seeds $(SEEDS) -first $(FIRST) $(ARGS)
+
+race: ## run a hundred random histories under the race detector (cgo: a C compiler)
+	@GO=$(GO) .ci/cc
+	@CGO_ENABLED=1 GO=$(GO) pkg/simtest/sim.sh -race -run '^TestHistories$$' -seeds 100 -first $(FIRST) $(ARGS)
 
 mutants: ## leave out each condition term of the operations and each check of the services; every one must be noticed
 	$(SIM) -run '^(TestRules|TestMutants|TestForgottenChanges|TestServiceMutants)$$' -mutants $(ARGS)

@@ -74,7 +74,7 @@ func (w *World) put(wr op.Write) {
 }
 
 // Cases lists the directed runs.
-func Cases() []Case { return slices.Concat(cases(), orderCases(), operatorCases()) }
+func Cases() []Case { return slices.Concat(deadCases(), cases(), orderCases(), operatorCases()) }
 
 func cases() []Case {
 	return []Case{

@@ -134,6 +134,7 @@ func Scenarios() []Scenario {
 			w.after(3*time.Second, func() { w.faults.MessageLost = 0 })
 			w.client("c", "beta", one("quick", work{Do: "ok"}))
 		}, Victim: of(Aggregator), All: true},
+		{Name: "redrive", Script: undeliverable(given), Victim: of(Redrive), All: true},
 		{Name: "park", Script: func(w *World) {
 			w.schedule(1500 * time.Millisecond)
 			w.client("c", "alpha", func(c *Client) { // one attempt at a time

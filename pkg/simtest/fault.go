@@ -24,6 +24,10 @@ type Faults struct {
 	EarlyVisible              float64 // per batch: its visibility ends in the middle
 	DeleteFails               float64 // per message handled
 	Skew                      time.Duration
+	InitFails                 float64 // per batch: no worker comes up for it
+	// Outage: a lane's workers do not start for 5 to 60 s. Garbage: a body that is no
+	// message. Moved: an operator moves dead letters back. All per lane, every few seconds.
+	Outage, Garbage, Moved float64
 	// WakeLost: the asynchronous invocation of the aggregator does not happen.
 	WakeLost float64
 }
@@ -35,6 +39,7 @@ func AllFaults() Faults {
 		Kill: 0.01, Freeze: 0.002, Slow: 0.02, SlowMost: 8 * time.Second, Late: 0.3, Echo: 0.03,
 		Lag: 0.5, LagMost: 2 * time.Second, ShortPage: 0.2, EmptyPage: 0.1, Stale: 0.3,
 		MessageLost: 0.05, MessageTwice: 0.1, Throttled: 0.05, EarlyVisible: 0.1, DeleteFails: 0.1, Skew: 500 * time.Millisecond, WakeLost: 0.2,
+		InitFails: 0.05, Outage: 0.2, Garbage: 0.03, Moved: 0.05,
 	}
 }
 
@@ -48,7 +53,7 @@ func (f Faults) Prompt() Faults {
 // chances lists all chances, for drawing and shrinking.
 func (f *Faults) chances() []*float64 {
 	return []*float64{&f.Throttle, &f.Conflict, &f.Lost, &f.AppliedLost, &f.AppliedError, &f.Kill, &f.Freeze, &f.Slow, &f.Late, &f.Echo, &f.Lag,
-		&f.ShortPage, &f.EmptyPage, &f.Stale, &f.MessageLost, &f.MessageTwice, &f.Throttled, &f.EarlyVisible, &f.DeleteFails, &f.WakeLost}
+		&f.ShortPage, &f.EmptyPage, &f.Stale, &f.MessageLost, &f.MessageTwice, &f.Throttled, &f.EarlyVisible, &f.DeleteFails, &f.WakeLost, &f.InitFails, &f.Outage, &f.Garbage, &f.Moved}
 }
 
 // fate draws what becomes of a call.

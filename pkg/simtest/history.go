@@ -20,6 +20,7 @@ type Shape struct {
 func History(s Shape) func(w *World) {
 	return func(w *World) {
 		w.schedule(w.between(0, 20*time.Second))
+		w.misfortunes()
 		for i := range s.Clients {
 			tenant := "alpha"
 			if w.hit(0.6) {

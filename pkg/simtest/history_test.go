@@ -19,6 +19,9 @@ var (
 	minutesFlag = flag.Float64("minutes", 0, "go on with new seeds for so long")
 )
 
+// underRace: the race detector looks on.
+var underRace bool
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // services log every injected fault
@@ -33,6 +36,8 @@ type progress struct {
 	seeds, ops int
 	bad        int
 	played     Played
+
+	dead, given, kept int
 }
 
 func (p *progress) add(res Result, failed bool) {
@@ -40,6 +45,7 @@ func (p *progress) add(res Result, failed bool) {
 	defer p.Unlock()
 	p.seeds, p.ops = p.seeds+1, p.ops+res.Calls
 	p.played.add(res.Played)
+	p.dead, p.given, p.kept = p.dead+res.Dead, p.given+res.Given, p.kept+res.Kept
 	if failed {
 		p.bad++
 	}
@@ -67,6 +73,9 @@ func TestHistories(t *testing.T) {
 	}
 	n := *seedsFlag
 	p := &progress{name: "histories", began: time.Now(), at: time.Now()}
+	if underRace {
+		p.name = "race"
+	}
 	var until time.Time
 	if *minutesFlag > 0 {
 		n, until, p.name = 1<<40, p.began.Add(time.Duration(*minutesFlag*float64(time.Minute))), "soak"
@@ -89,6 +98,10 @@ func TestHistories(t *testing.T) {
 		t.Errorf("in %d histories something never happened: %+v", p.seeds, p.played)
 	}
 	fmt.Printf("%s: among it %+v\n", p.name, p.played)
+	fmt.Printf("%s: dead letters: %d wake-ups counted, %d tasks given up, %d bodies kept\n", p.name, p.dead, p.given, p.kept)
+	if n >= 300 && (p.dead == 0 || p.given == 0 || p.kept == 0) {
+		t.Error("no history came to what dead letters are about")
+	}
 	fmt.Printf("%s: %d seeds, %d operations, %d violations\n", p.name, p.seeds, p.ops, p.bad)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
 	"github.com/lanekeeper/lanekeeper/pkg/execute"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
+	"github.com/lanekeeper/lanekeeper/pkg/redrive"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 )
 
@@ -29,7 +30,7 @@ const (
 // memory, clock and randomness, that handles one invocation at a time.
 type Instance struct {
 	Name     string
-	Function string // Admission, Worker or Aggregator
+	Function string // Admission, Worker, Aggregator or Redrive
 	Lane     string // of a worker
 
 	w    *World
@@ -37,6 +38,7 @@ type Instance struct {
 	life context.Context
 	die  context.CancelFunc
 	inv  *invocation
+	hops int // of the messages that it was started with; on the scheduler
 
 	writes   int  // of it that were applied
 	sawPause bool // a worker: its lane was paused when it looked last
@@ -52,6 +54,7 @@ type Instance struct {
 	intake    *intake.Service
 	execute   *execute.Service
 	aggregate *aggregate.Service
+	redrive   *redrive.Service
 }
 
 type invocation struct {
@@ -123,20 +126,22 @@ func (w *World) acquire(function, lane string) *Instance {
 		in.execute = execute.New(execute.Deps{Config: w.cfg, Table: t, Mux: w.handlers(in), Clock: in.clock, Tally: tally.New(), Float: in.float, NewID: in.newToken})
 	case Aggregator:
 		in.aggregate = aggregate.New(aggregate.Deps{Config: w.cfg, Table: t, Queue: t, Clock: in.clock, Tally: tally.New(), Float: in.float, NewID: in.newID})
+	case Redrive:
+		in.redrive = redrive.New(redrive.Deps{Config: w.cfg, Table: t, Clock: in.clock, Tally: tally.New()})
 	}
 	return in
 }
 
 // invoke runs body in an instance with a time limit; end is called on the
 // scheduler when it has returned (ok) or its instance has died. On the scheduler.
-func (w *World) invoke(function, lane string, limit time.Duration, body func(ctx context.Context, in *Instance), end func(ok bool)) {
+func (w *World) invoke(function, lane string, limit time.Duration, body func(ctx context.Context, in *Instance), end func(ok bool)) *Instance {
 	if w.down && function != Recovery {
 		w.after(time.Millisecond, func() { end(false) })
-		return
+		return nil
 	}
 	in := w.acquire(function, lane)
 	inv := &invocation{in: in, end: end}
-	in.inv = inv
+	in.inv, in.hops = inv, 0
 	deadline := w.now().Add(limit)
 	w.at(deadline, func() {
 		if !inv.over {
@@ -156,6 +161,7 @@ func (w *World) invoke(function, lane string, limit time.Duration, body func(ctx
 		body(skewed{ctx, in.skew}, in)
 		w.post("end "+in.Name, func() { w.finish(inv, true) })
 	}()
+	return in
 }
 
 func (w *World) finish(inv *invocation, ok bool) {

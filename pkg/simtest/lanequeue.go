@@ -13,9 +13,12 @@ import (
 type message struct {
 	id       string
 	body     string
+	sent     time.Time
 	visible  time.Time
 	receives int
+	hops     int // functions and queues on the way to it, since something else began it
 	gone     bool
+	counted  bool // by redrive, on its task's row
 }
 
 // laneQueue is a lane's queue with its event source mapping and dead-letter
@@ -25,14 +28,22 @@ type laneQueue struct {
 	lane    string
 	n       int
 	waiting []*message
-	dead    []*message
+	dead    *deadQueue
 	running int // invocations
+
+	downUntil time.Time // until when no worker starts
 }
 
-func newLaneQueue(w *World, lane string) *laneQueue { return &laneQueue{w: w, lane: lane} }
+func newLaneQueue(w *World, lane string) *laneQueue {
+	q := &laneQueue{w: w, lane: lane}
+	q.dead = &deadQueue{q: q}
+	return q
+}
 
-func (q *laneQueue) send(m queue.Outgoing) {
+// send is an instance's.
+func (q *laneQueue) send(in *Instance, m queue.Outgoing) {
 	w := q.w
+	w.model.sends(in, q.lane)
 	copies := 1
 	switch {
 	case w.hit(w.faults.MessageLost):
@@ -42,10 +53,15 @@ func (q *laneQueue) send(m queue.Outgoing) {
 		copies = 2
 	}
 	for range copies {
-		q.n++
-		q.waiting = append(q.waiting, &message{id: fmt.Sprintf("%s-%d", q.lane, q.n), body: m.Body, visible: w.now().Add(m.Delay)})
-		q.poll(w.between(time.Millisecond, 200*time.Millisecond))
+		q.put(m, in.hops+1)
 	}
+}
+
+func (q *laneQueue) put(m queue.Outgoing, hops int) {
+	w := q.w
+	q.n++
+	q.waiting = append(q.waiting, &message{id: fmt.Sprintf("%s-%d", q.lane, q.n), body: m.Body, sent: w.now(), visible: w.now().Add(m.Delay), hops: hops})
+	q.poll(w.between(time.Millisecond, 200*time.Millisecond))
 }
 
 // poll looks for messages after a while.
@@ -86,8 +102,13 @@ func (q *laneQueue) dispatch() {
 			break
 		}
 		if m.receives++; m.receives > lane.DLQ.MaxReceives {
-			m.gone = true
-			q.dead = append(q.dead, m)
+			q.bury(m)
+			continue
+		}
+		if m.hops > recursionLimit {
+			w.note("%s: Lambda takes message %s for a loop", q.lane, m.id)
+			w.model.loops++
+			q.bury(m)
 			continue
 		}
 		m.visible = now.Add(hidden)
@@ -99,9 +120,12 @@ func (q *laneQueue) dispatch() {
 	w.at(now.Add(hidden+1), q.dispatch)
 	if w.hit(w.faults.Throttled) {
 		w.note("%s: a batch was throttled", q.lane)
+		q.backAgain(batch)
 		return
 	}
-	q.start(batch)
+	if !q.failsToStart(batch) {
+		q.start(batch)
+	}
 	if len(visible) > len(batch) {
 		q.poll(w.between(time.Millisecond, 20*time.Millisecond))
 	}
@@ -115,9 +139,16 @@ func (q *laneQueue) start(batch []*message) {
 	}
 	q.running++
 	var failed []string
-	w.invoke(Worker, q.lane, w.cfg.FunctionTimeout(q.lane).Std(), func(ctx context.Context, in *Instance) {
+	hops := 0
+	for _, m := range batch {
+		hops = max(hops, m.hops)
+	}
+	in := w.invoke(Worker, q.lane, w.cfg.FunctionTimeout(q.lane).Std(), func(ctx context.Context, in *Instance) {
 		w.post("note", func() { w.note("%s: begins with %v", in.Name, ids(batch)) })
 		failed = in.execute.Batch(ctx, q.lane, deliveries)
+		if w.opts.After != nil {
+			w.opts.After(ctx, in, deliveries)
+		}
 	}, func(ok bool) {
 		q.running--
 		if ok {
@@ -125,6 +156,9 @@ func (q *laneQueue) start(batch []*message) {
 		}
 		q.poll(w.between(time.Millisecond, 20*time.Millisecond))
 	})
+	if in != nil { // not while the whole machine is down
+		in.hops = hops
+	}
 }
 
 func ids(batch []*message) (out []string) {
@@ -140,9 +174,14 @@ func (q *laneQueue) handled(batch []*message, failed []string) {
 	for _, id := range failed {
 		again[id] = true
 	}
+	var kept []*message
 	for _, m := range batch {
-		if !again[m.id] && !q.w.hit(q.w.faults.DeleteFails) {
+		switch {
+		case again[m.id]:
+			kept = append(kept, m)
+		case !q.w.hit(q.w.faults.DeleteFails):
 			m.gone = true
 		}
 	}
+	q.backAgain(kept)
 }

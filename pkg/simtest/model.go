@@ -27,6 +27,8 @@ import (
 //     above the tier's limit;
 //   - a lane's open is the number of open tasks that it names, and (strict runs)
 //     no lane counts less than the rows need;
+//   - each wake-up that died counts once, makes its task due, and the third one
+//     quarantines it (letter.go); no function that a message started sends one;
 //   - a submission creates at most one row, and none that was refused has one.
 //
 // What clients were told is checked as they are told, and again at the end.
@@ -47,6 +49,11 @@ type model struct {
 	changed []rowChange // by the write under way
 	order   *orderModel
 	ops     *operations
+
+	letters        map[wakeUp][]*message // that came to a dead-letter queue
+	garbage        map[string]bool       // unreadable bodies that were sent
+	loops          int                   // messages that Lambda took for loops
+	counted, given int                   // dead wake-ups, and tasks given up for them
 
 	accepted, refused, unavailable, timeouts int
 	ends                                     map[task.State]int
@@ -75,7 +82,8 @@ type execution struct{ begun, ended, ok bool }
 func newModel(w *World) *model {
 	return &model{w: w, order: newOrderModel(w), tasks: map[op.Key]*task.Task{}, ledgers: map[string]taskop.Ledger{}, sums: map[string]*sum{}, lanes: map[string]*taskop.Lane{},
 		held: map[string]*hold{}, requests: map[string]*request{}, keys: map[string]*keyed{}, promised: map[op.Key]bool{}, stopped: map[op.Key]bool{},
-		journal: map[attemptID]*execution{}, ends: map[task.State]int{}, ops: newOperations(w)}
+		journal: map[attemptID]*execution{}, ends: map[task.State]int{}, ops: newOperations(w),
+		letters: map[wakeUp][]*message{}, garbage: map[string]bool{}}
 }
 
 func get[K comparable, V any](m map[K]*V, k K) *V {
@@ -293,7 +301,9 @@ func (m *model) moved(name string, b, a *task.Task) {
 	if b.State != task.Running && a.State == task.Running {
 		claimed = 1
 	}
-	if b.State == task.Quarantined && a.State.Live() { // admitted again
+	again := b.State == task.Quarantined && a.State.Live()
+	m.mourned(name, b, a, claimed == 1 || again)
+	if again { // admitted again
 		m.readmitted(name, b, a)
 		return
 	}

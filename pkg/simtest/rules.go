@@ -192,6 +192,9 @@ func Rules(cfg *policy.Config) []Rule {
 		{Writes: "join.chain pass_on.chain", Why: "changed a chain that somebody has joined", Change: more("n")},
 		{Writes: "join.chain", Why: "refused a chain that nobody leads", Holds: true, Change: zero("h")},
 		{Writes: "join.chain", Why: "refused a chain that nobody joined", Holds: true, Change: zero("n")},
+		{Writes: "dead_delivery.row undeliverable.row", Why: "counted a dead wake-up although another was counted meanwhile", Change: more("dd")},
+		{Writes: "dead_delivery.row", Why: "refused a task of which no wake-up died", Holds: true, Change: zero("dd")},
+		{Writes: "park_body.body", Why: "kept a body that is kept", Change: to("v", op.S("kept before"))},
 		{Writes: "unpark.row", Why: "unparked what is not parked", Change: to("rk", op.S("R#elsewhere"))},
 
 		{Writes: "*.ledger", Why: "released more work than there is", Change: short("work")},
@@ -249,7 +252,7 @@ func finish(s *Sample, it op.Item, n int64) bool {
 	return true
 }
 
-const rowWrites = "cancel.row cancel_request.row claim.row keep.row due.row expire.row finish_*.row halt.row hand_over.row lost_*.row move_due.row " +
+const rowWrites = "cancel.row cancel_request.row claim.row dead_delivery.row undeliverable.row keep.row due.row expire.row finish_*.row halt.row hand_over.row lost_*.row move_due.row " +
 	"park.row readmit.row release.row renew.row unhold.row unpark.row void_lease.row withdraw.row"
 
 // stateRules: no row is changed in another state than it was read in.

@@ -18,9 +18,10 @@ type Result struct {
 	Trace      []string
 	Accepted, Refused, Unavailable,
 	Timeouts int
-	Ends    map[task.State]int
-	Played  Played
-	Virtual time.Duration
+	Ends                     map[task.State]int
+	Played                   Played
+	Virtual                  time.Duration
+	Dead, Given, Kept, Loops int
 }
 
 // quietTime is how long the world may take to come to rest after the faults end.
@@ -44,7 +45,8 @@ func Run(t *testing.T, o Options, script func(w *World)) (res Result) {
 		m := w.model
 		w.mu.Lock()
 		res = Result{Calls: w.calls, Violations: w.violations, Trace: w.trace, Accepted: m.accepted, Refused: m.refused, Unavailable: m.unavailable,
-			Timeouts: m.timeouts, Ends: m.ends, Played: m.ops.played, Virtual: w.now().Sub(w.start)}
+			Timeouts: m.timeouts, Dead: m.counted, Given: m.given, Kept: len(m.garbage), Loops: m.loops,
+			Ends: m.ends, Played: m.ops.played, Virtual: w.now().Sub(w.start)}
 		w.mu.Unlock()
 		w.end()
 		time.Sleep(time.Hour) // for goroutines that only sleep: the bubble must end empty
@@ -77,7 +79,7 @@ func (w *World) quiet() bool {
 			return false
 		}
 	}
-	return w.model.ops.settled()
+	return w.model.ops.settled() && len(w.deadLeft()) == 0
 }
 
 // left says what is still under way.
@@ -105,12 +107,13 @@ func (w *World) left() string {
 	if ops := w.model.ops.left(); ops != "" {
 		out = append(out, ops)
 	}
-	return strings.Join(out, "; ")
+	return strings.Join(append(out, w.deadLeft()...), "; ")
 }
 
 // final checks the world at rest.
 func (w *World) final() {
 	m := w.model
+	m.kept()
 	for tenant, l := range m.ledgers {
 		if l.WorkMS != 0 || l.Active != 0 {
 			w.violate("at rest the ledger of %s has work %d, active %d", tenant, l.WorkMS, l.Active)

@@ -112,7 +112,7 @@ func (w *World) mutated(wr op.Write) op.Write {
 
 func (s shell) Send(ctx context.Context, lane string, m queue.Outgoing) error {
 	return s.in.call(ctx, Send, "send", lane+" "+m.Body, func() error {
-		s.in.w.queues[lane].send(m)
+		s.in.w.queues[lane].send(s.in, m)
 		return nil
 	})
 }

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sort"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/clock"
+	"github.com/lanekeeper/lanekeeper/pkg/execute"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/policy"
 	"github.com/lanekeeper/lanekeeper/pkg/simtest/memtable"
@@ -38,6 +40,10 @@ type Options struct {
 	// Watch is told of every transaction as its caller saw it; it must be safe for
 	// concurrent use. A caller that died saw an unavailable store.
 	Watch func(tx op.Tx, began, ended time.Time, err error)
+	// After runs in a worker's invocation behind its batch. Relays lets functions
+	// that messages start send some, to show what Lambda does with such chains.
+	After  func(ctx context.Context, in *Instance, batch []execute.Delivery)
+	Relays bool
 	// Cold starts every invocation in an instance of its own, without memory.
 	Cold  bool
 	Trace bool
