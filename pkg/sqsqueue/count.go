@@ -38,7 +38,7 @@ func (c *Counter) DeadLetters(ctx context.Context, lane string) (int64, error) {
 	if !ok {
 		return 0, fmt.Errorf("%w: %q", ErrUnknownLane, lane)
 	}
-	out, err := c.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(url), AttributeNames: countNames})
+	out, err := c.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(url), AttributeNames: countNames}, limited)
 	if err != nil {
 		return 0, fmt.Errorf("sqsqueue: count %s: %w", lane, err)
 	}

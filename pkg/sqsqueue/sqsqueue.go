@@ -2,7 +2,8 @@
 //
 // A send is repeated by the SDK, so a message may be there twice; and an error
 // leaves open whether it was sent. Both are harmless: a message only wakes a
-// worker, and the table decides what it means. Trace context travels in the
+// worker, and the table decides what it means. Each attempt has a time limit of
+// its own, the call as a whole is bounded by the context. Trace context travels in the
 // attributes the caller gives. The system attribute AWSTraceHeader is never
 // set: by it Lambda would recognise a chain of queue and function as a loop and
 // drop its messages.
@@ -34,6 +35,10 @@ var (
 	// or an empty body or attribute.
 	ErrInvalid = errors.New("sqsqueue: invalid message")
 )
+
+// errNoID is an answer that is not of SQS's making, and says nothing about the
+// message.
+var errNoID = errors.New("sqsqueue: the answer names no message")
 
 // Limits of SQS.
 const (
@@ -80,7 +85,11 @@ func (s *Sender) Send(ctx context.Context, lane string, m queue.Outgoing) error 
 			DataType: aws.String("String"), StringValue: aws.String(value),
 		}
 	}
-	if _, err := s.api.SendMessage(ctx, in); err != nil {
+	out, err := s.api.SendMessage(ctx, in, limited)
+	if err == nil && aws.ToString(out.MessageId) == "" {
+		err = errNoID
+	}
+	if err != nil {
 		return fmt.Errorf("sqsqueue: send to %s: %w", lane, err)
 	}
 	return nil

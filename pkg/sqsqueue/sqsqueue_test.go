@@ -49,7 +49,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func setup(w *wire) *sqsqueue.Sender {
+func setup(w *wire) *sqsqueue.Sender { return over(w) }
+
+func over(w http.RoundTripper) *sqsqueue.Sender {
 	client := sqs.New(sqs.Options{
 		Region: "eu-central-1", BaseEndpoint: aws.String("http://sqs.invalid"),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -110,6 +112,82 @@ func TestSendIsRetriedThenReported(t *testing.T) {
 			t.Errorf("%v after %d attempts", err, len(w.bodies))
 		}
 	})
+}
+
+// stalled answers the first attempts never, as a connection that is dead does.
+type stalled struct {
+	*wire
+	n, attempts int
+}
+
+func (s *stalled) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.attempts++; s.attempts <= s.n {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return s.wire.RoundTrip(r)
+}
+
+// A send must not hold up its caller until the function's own time is over.
+func TestAStalledSendIsGivenUpAndRetried(t *testing.T) {
+	for _, c := range []struct {
+		stalls int
+		fails  bool
+		most   time.Duration
+	}{{1, false, 5 * time.Second}, {99, true, 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stalled{wire: &wire{}, n: c.stalls}
+			began := time.Now()
+			err := over(s).Send(context.Background(), "critical", message)
+			if took := time.Since(began); (err != nil) != c.fails || took > c.most {
+				t.Errorf("%d stalls: %v after %v and %d attempts", c.stalls, err, took, s.attempts)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // the caller's own end is not retried
+		s := &stalled{wire: &wire{}, n: 99}
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		err := over(s).Send(ctx, "critical", message)
+		if took := time.Since(began); err == nil || took != 500*time.Millisecond || s.attempts != 1 {
+			t.Errorf("%v after %v and %d attempts", err, took, s.attempts)
+		}
+	})
+}
+
+// An answer that broke off, or that no SQS writes, is no answer.
+func TestATornAnswerIsRetried(t *testing.T) {
+	for _, answer := range []string{`{"MessageId":"m","MD5`, `<html>no`} {
+		synctest.Test(t, func(t *testing.T) {
+			torn := &tornOnce{wire: &wire{}, answer: answer}
+			if err := over(torn).Send(context.Background(), "critical", message); err != nil || torn.n != 2 {
+				t.Errorf("%q: %v after %d attempts", answer, err, torn.n)
+			}
+		})
+	}
+}
+
+func TestAnEmptyAnswerIsNoSuccess(t *testing.T) {
+	torn := &tornOnce{wire: &wire{}}
+	if err := over(torn).Send(context.Background(), "critical", message); err == nil {
+		t.Error("an answer without a message's id was taken for success")
+	}
+}
+
+// tornOnce puts another answer in the place of the first.
+type tornOnce struct {
+	*wire
+	answer string
+	n      int
+}
+
+func (w *tornOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	out, err := w.wire.RoundTrip(r)
+	if w.n++; w.n == 1 && err == nil {
+		out.Body, out.ContentLength = io.NopCloser(strings.NewReader(w.answer)), int64(len(w.answer))
+	}
+	return out, err
 }
 
 func TestFaultsAreNotSent(t *testing.T) {
