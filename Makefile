@@ -71,7 +71,7 @@ check: ## all checks: format, vet, lint, vulnerabilities, tests, contract, demo,
 	@echo "check: passed"
 
 .PHONY: differential
-differential: ## compare the embedded table with DynamoDB emulators over HTTP (python3; ARGS='ministack moto')
+differential: ## compare the embedded table with DynamoDB emulators over HTTP, run the system through a bad network (python3; ARGS='ministack moto')
 	localstack/differential/endpoint.sh $(ARGS)
 
 # The environment of the targets below: a file of infra/environments.
