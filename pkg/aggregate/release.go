@@ -35,11 +35,14 @@ func (r *run) release(ctx context.Context, l *taskop.Lane) error {
 	return r.releaseFrom(ctx, l, taskop.LowPartition(l.Name), releasesPerTick)
 }
 
+// releaseFrom gives up to so many free slots to tasks of one part of the order. Those that
+// turn out to have been elsewhere, too late, or not allowed to run get none and count for none.
 func (r *run) releaseFrom(ctx context.Context, l *taskop.Lane, partition string, most int) error {
 	q := op.Query{Index: op.IndexReady, PK: partition}
 	passed := 0 // entries of lanes that hold their part already: they cost no reads of rows
-	for done := 0; done < most && passed < passesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused; {
-		q.Limit = min(int(l.Slots-l.Open)+2, releaseBatch, most-done)
+	given, looked := 0, 0
+	for given < most && looked < releasesPerTick && passed < passesPerTick && l.Ready > 0 && l.Open < l.Slots && !l.Paused {
+		q.Limit = min(int(l.Slots-l.Open)+2, releaseBatch, releasesPerTick-looked)
 		if passed > 0 {
 			q.Limit = passBatch
 		}
@@ -57,15 +60,16 @@ func (r *run) releaseFrom(ctx context.Context, l *taskop.Lane, partition string,
 		}
 		for len(rows) > 0 {
 			n := min(len(rows), releaseBatch)
-			if err := r.releaseRows(ctx, l, rows[:n]); err != nil {
+			got, err := r.releaseRows(ctx, l, rows[:n], most-given)
+			given, looked = given+got, looked+n
+			if err != nil {
 				if errors.Is(err, errMoved) {
 					return nil // no slot left
 				}
 				return err
 			}
-			done += n
 			rows = rows[n:]
-			if l.Open >= l.Slots {
+			if l.Open >= l.Slots || given >= most {
 				return nil
 			}
 		}
@@ -77,33 +81,36 @@ func (r *run) releaseFrom(ctx context.Context, l *taskop.Lane, partition string,
 	return nil
 }
 
-// releaseRows releases what of these rows still waits, and parks those whose
-// tenant is at max_active.
-func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) error {
+// releaseRows releases what of these rows still waits, up to so many, and parks those whose
+// tenant is at max_active. It says how many it released.
+func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row, most int) (given int, err error) {
 	tasks, ledgers, err := r.rowsAndLedgers(ctx, rows)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, t := range tasks {
+		if given >= most {
+			break
+		}
 		if t.State != task.Waiting || t.AtLane != l.Name || t.Parked {
 			continue
 		}
 		if t.TooLate(r.Clock().UnixMilli()) {
 			if err := r.expire(ctx, t, map[string]*taskop.Lane{l.Name: l}); err != nil && !moved(err) {
-				return err
+				return given, err
 			}
 			continue
 		}
 		if l.Halts(t.Class) {
 			if err := r.halt(ctx, t, l); err != nil && !moved(err) {
-				return err
+				return given, err
 			}
 			continue
 		}
 		ledger := ledgers[t.Tenant]
 		if ledger.Active >= ledger.MaxActive {
 			if err := r.park(ctx, t, l); err != nil && !moved(err) {
-				return err
+				return given, err
 			}
 			continue
 		}
@@ -111,11 +118,12 @@ func (r *run) releaseRows(ctx context.Context, l *taskop.Lane, rows []op.Row) er
 			continue
 		}
 		if err := r.releaseOne(ctx, t, l, false); err != nil {
-			return err
+			return given, err
 		}
+		given++
 		ledger.Active++ // it will be, soon
 	}
-	return nil
+	return given, nil
 }
 
 func (r *run) releaseOne(ctx context.Context, t *task.Task, l *taskop.Lane, parked bool) error {

@@ -73,6 +73,25 @@ func TestAPausedLaneReleasesNothing(t *testing.T) {
 	})
 }
 
+// TestTheSlotKeptForLowPriorityGoesPastWhoCannotTakeIt: when the first of low priority is
+// not allowed to run, the next of low priority gets the slot, and not one of normal priority.
+func TestTheSlotKeptForLowPriorityGoesPastWhoCannotTakeIt(t *testing.T) {
+	const low = `{"class":"short","deadline_seconds":3600,"priority":"low"}`
+	run(t, func(t *testing.T, b *bench) {
+		b.Claim(t, b.Task(t, "beta", b.submit("beta", ""))) // beta runs all that it may
+		first := b.submit("alpha", "")
+		full, next, normal := b.submit("beta", low), b.submit("alpha", low), b.submit("alpha", "")
+		b.cancel("alpha", first)
+		b.tick()
+		if x := b.Task(t, "beta", full); x.State != task.Waiting || !x.Parked {
+			t.Errorf("the task of a tenant at its limit is %s, parked: %t", x.State, x.Parked)
+		}
+		b.is("alpha", next, task.Queued)
+		b.is("alpha", normal, task.Waiting)
+	}, "other: {max_queued_work: 1000h, max_active: 100", "other: {max_queued_work: 1000h, max_active: 1",
+		"    attempt_timeout: 30s\n", "    attempt_timeout: 30s\n    low_share: 0.1\n")
+}
+
 // TestATenantAtItsLimitDoesNotClogTheOrder: its tasks are parked, others get
 // the slots, and it gets its own back when it may run more.
 func TestATenantAtItsLimitDoesNotClogTheOrder(t *testing.T) {

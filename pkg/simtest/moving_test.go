@@ -64,7 +64,7 @@ func TestHistoriesWhileClassesMove(t *testing.T) {
 	cfg := moving(t)
 	var mu sync.Mutex
 	admitted := map[string]int{}
-	inParallel(t, max(*seedsFlag/3, 30), func(t *testing.T, i int) bool {
+	inParallel(t, max(*seedsFlag/3, 150), func(t *testing.T, i int) bool {
 		o, shape := Draw(*firstFlag + uint64(i))
 		o.Config = cfg
 		o.Saw = func(wr op.Write, before op.Item) {

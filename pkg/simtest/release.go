@@ -118,6 +118,9 @@ func (o *releaseModel) given(r rowChange) {
 	if a.AtLane != a.Lane || lane == nil {
 		return
 	}
+	if c := o.w.current; c != nil && now.Sub(c.In.frozenUntil) < lag {
+		return // it was paused, perhaps between its look at the order and this
+	}
 	named := map[string]bool{}
 	for _, e := range lane.Tasks {
 		named[e.ID] = true
