@@ -93,6 +93,16 @@ func cases() []Case {
 			Want:  map[task.State]int{task.Succeeded: 4, task.Failed: 1},
 		},
 		{
+			Name: "a retry whose row was due before its time comes early",
+			Script: alone(time.Second, func(c *Client) {
+				for i := range 40 { // due for a second message at 2 s, failed just before
+					c.insist(c.submission("plain", work{Do: "fail", MS: 1700 + 20*int64(i%10), N: 1}, fmt.Sprint("key", i)))
+					c.pause(2170*time.Millisecond, 2170*time.Millisecond)
+				}
+			}),
+			Want: map[task.State]int{task.Succeeded: 40},
+		},
+		{
 			Name: "a quarantined task that is retried does not go on",
 			Script: alone(time.Second, func(c *Client) {
 				for _, class := range []string{"quick", "plain"} {
