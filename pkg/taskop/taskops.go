@@ -113,9 +113,8 @@ func Claim(t *task.Task, l Lease) op.Tx {
 	if t.State == task.Waiting {
 		changes = append(changes, op.Remove(readyKey), op.Remove(readySort))
 	}
-	if t.Dead > 0 {
-		changes = append(changes, op.Remove(aDead), op.Remove(aDeadAt))
-	}
+	// Whatever was read: a wake-up of the task may have died meanwhile.
+	changes = append(changes, op.Remove(aDead), op.Remove(aDeadAt))
 	changes = append(changes, dueBy(t, l.UntilMS)...)
 	return op.Tx{Name: name, Writes: []op.Write{
 		rowUpdate(name+".row", t, stands(t), changes...),

@@ -198,6 +198,19 @@ func TestClaimedIsTheRowAfterAClaim(t *testing.T) {
 	})
 }
 
+// TestAClaimForgetsAWakeUpThatDiedMeanwhile: the count of dead wake-ups is of one
+// attempt's, and the claim's worker may have read the row before it rose.
+func TestAClaimForgetsAWakeUpThatDiedMeanwhile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawTask(t, task.Queued)
+		counted := must(t, taskop.DeadDelivery(x, times.Draw(t, "died")), taskop.EncodeRow(x))
+		l := taskop.Lease{Token: "new", NowMS: times.Draw(t, "now"), UntilMS: times.Draw(t, "until")}
+		if got := decode(t, x, must(t, taskop.Claim(x, l).Writes[taskop.OnRow], counted)); got.Dead != 0 || got.DeadMS != 0 {
+			t.Fatalf("the running task still has %d dead wake-ups, the last at %d", got.Dead, got.DeadMS)
+		}
+	})
+}
+
 // TestOnlyTheLeaseHolderWrites: an attempt that lost its lease can neither
 // renew nor end anything, and a lost worker is only taken for lost while its
 // lease is over.
