@@ -84,7 +84,7 @@ func (o *orderModel) lane(name string, e memtable.Effect) {
 
 // begins: by whatever task begins out of the backlog the virtual time has reached its place.
 func (o *orderModel) begins(name string, l *taskop.Lane, e memtable.Effect) {
-	if o.w.echo || e.Write.Name != "lane.hand_over" && e.Write.Name != "lane.release_slot" {
+	if o.w.echo || e.Write.Name != "lane.hand_over" {
 		return // a repeated write does not know what has become of its task
 	}
 	for _, named := range l.Tasks {
@@ -120,6 +120,10 @@ func (o *orderModel) place(r rowChange) {
 			o.w.violate("%s: task %s of priority %s in lane %s is low: %t", r.name, a.ID, a.Priority, a.Lane, a.Low)
 		}
 	} else if b != nil {
+		// The slot was taken before, for the row as it was read then; this write holds for that row alone.
+		if l := o.w.model.lanes[a.AtLane]; b.State == task.Waiting && a.State == task.Queued && l != nil && l.Virtual < fair.Virtual(a.Tag, a.ShiftMS) {
+			o.w.violate("%s: task %s with tag %d, shift %d is released in lane %s and leaves its virtual time at %d", r.name, a.ID, a.Tag, a.ShiftMS, a.AtLane, l.Virtual)
+		}
 		goesOn := b.State == task.Running && a.State == task.Waiting && b.Charged()
 		comesBack := b.State == task.RetryWait && (a.State == task.Queued || a.State == task.Waiting)
 		if a.ShiftMS != b.ShiftMS || a.TagCost != b.TagCost || a.Low != b.Low || a.Tag != b.Tag && !goesOn && !comesBack {
