@@ -304,12 +304,12 @@ func laneRules() []Rule {
 		{Writes: "lane.recount", Why: "corrected a lane that has changed (parked)", Change: more("parked")},
 		{Writes: "lane.recount", Why: "corrected a lane that has changed (work)", Change: more("work")},
 		{Writes: "lane.recount", Why: "corrected a lane that has changed (open)", Change: more("open")},
-		{Writes: "lane.recount publish", Why: "overruled a later run", Change: to("ep", op.N(far))},
+		{Writes: "lane.recount publish publish.margins", Why: "overruled a later run", Change: to("ep", op.N(far))},
 		{Writes: "lane.recount", Why: "refused a lane that was never corrected", Holds: true, Change: func(_ *Sample, it op.Item) bool {
 			delete(it, "ep")
 			return true
 		}},
-		{Writes: "lane.recount publish", Why: "refused what an earlier run has written", Holds: true, Change: to("ep", op.N(0))},
+		{Writes: "lane.recount publish publish.margins", Why: "refused what an earlier run has written", Holds: true, Change: to("ep", op.N(0))},
 		{Writes: "run.take", Why: "refused the lease of run 0", Holds: true, Change: zero("ep")},
 		{Writes: "lane.enter_slot lane.release_slot", Why: "refused a lane that counts none of other lanes' tasks", Holds: true, Change: zero("oq")},
 		{Writes: "lane.end_run", Why: "gave a slot back although somebody waits and the worker was to look again", Change: func(s *Sample, it op.Item) bool {

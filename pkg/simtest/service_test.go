@@ -30,7 +30,6 @@ var serviceMutants = []serviceMutant{
 	{"aggregate/check.go", "case o.Running && ended(t, r.Clock().UnixMilli()) < settleMS:", "case false:", "a slot that is being handed over is given away"},
 	{"aggregate/check.go", "if nowMS-o.SinceMS >= settleMS {", "if nowMS >= o.SinceMS {", "an entry is held against its row at once"},
 	{"aggregate/due.go", "if t.State != task.Running && t.TooLate(nowMS) {", "if false {", "nothing expires"},
-	{"aggregate/due.go", "if t.NotBeforeMS > nowMS {", "if false {", "retries come early"},
 	{"redrive/redrive.go", "if t.State != task.Queued || t.Gen != m.Gen {", "if t.State != task.Queued {", "a dead letter of an earlier generation counts"},
 	{"redrive/redrive.go", "if d.SentMS <= t.DeadMS {", "if false {", "a dead letter counts again and again"},
 	{"redrive/redrive.go", "if t.Dead+1 < quarantineAt {", "if true {", "what cannot be delivered is never given up"},
