@@ -111,7 +111,7 @@ func TestUnitsOfOneTaskByHand(t *testing.T) {
 	compare(t, r, map[string]meter.Usage{
 		"admission get K":           staleRead, // the credential, then its tenant
 		"admission get E":           staleRead,
-		"admission batch get N":     {Requests: 1, Read: 3}, // lane, ledger and estimates, the last two missing
+		"admission batch get N":     {Requests: 1, Read: 4}, // lane, ledger, estimates and margins, the last three missing
 		"admission lane.enter_slot": write,
 		"admission accept":          first,
 		"worker get T":              read,
