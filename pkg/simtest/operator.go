@@ -297,8 +297,16 @@ func (a *admin) goHome() {
 
 // look asks the model something on the scheduler.
 func (a *admin) look(ask func(o *operations)) {
-	a.w.post("look of "+a.name, func() { ask(a.w.model.ops) })
+	done := make(chan struct{})
+	a.w.post("look of "+a.name, func() {
+		ask(a.w.model.ops)
+		close(done)
+	})
 	a.pause(time.Millisecond, time.Millisecond)
+	select { // what was seen is seen here too
+	case <-done:
+	default: // the world has ended
+	}
 }
 
 func (a *admin) isPaused(lane string) (is bool) {
