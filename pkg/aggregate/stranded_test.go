@@ -48,6 +48,25 @@ func TestTasksOfARemovedLaneAreNamedAndExpire(t *testing.T) {
 	}
 }
 
+// An attempt that a removed lane's worker left behind goes on in the retry lane, by that lane's rules.
+func TestALostAttemptOfARemovedLaneIsRetried(t *testing.T) {
+	b := newBed(t)
+	x := b.put(task.Task{Class: "job", Lane: "gone", State: task.Queued, DueMS: b.now + 60_000})
+	if err := b.db.Table().Transact(context.Background(), taskop.Claim(x, taskop.Lease{Token: "t", NowMS: b.now, UntilMS: b.now + 500})); err != nil {
+		t.Fatal(err)
+	}
+	b.tick()
+	if now := b.read(x); now.State != task.RetryWait || now.Failures != 1 || now.Error == nil || now.Error.Code != "lost_worker" {
+		t.Fatalf("%+v, %+v", now, now.Error)
+	}
+	for range 120 {
+		b.tick()
+	}
+	if now := b.read(x); now.AtLane != b.cfg.RetryLane() || now.State != task.Queued || b.sent[b.cfg.RetryLane()] == 0 {
+		t.Errorf("%+v, sent %v", now, b.sent)
+	}
+}
+
 // faster is a table on which somebody else creates a lane first.
 type faster struct{ op.Table }
 

@@ -113,7 +113,7 @@ func (s *Service) run(ctx context.Context, t *task.Task) outcome {
 func (s *Service) limits(ctx context.Context, t *task.Task) (context.Context, context.CancelFunc) {
 	now := s.Clock()
 	limit, cause := time.Minute, worker.ErrTimeLimit
-	if l, ok := s.Config.Lane(t.Lane); ok {
+	if l := s.Config.Rules(t.Lane); l != nil {
 		limit = l.AttemptTimeout.Std()
 	}
 	if end, ok := ctx.Deadline(); ok {

@@ -1,5 +1,6 @@
 // Package failure applies the retry policy to a task whose attempt failed: that
-// of the lane which admitted it, and of its class. It is pure.
+// of the lane which admitted it (the retry lane's if that was removed), and of
+// its class. It is pure.
 //
 // It guarantees that nothing is repeated which its class declares unrepeatable,
 // that an attempt which never began is always repeatable, and that a task is
@@ -53,7 +54,7 @@ func Next(cfg *policy.Config, t *task.Task, f Failure, nowMS int64, u float64) (
 		return task.Fail, 0
 	}
 	attempts, immediate, quarantine, base, limit := 1, 0, 0, int64(1000), int64(60_000)
-	if l, ok := cfg.Lane(t.Lane); ok {
+	if l := cfg.Rules(t.Lane); l != nil {
 		r := &l.Retry
 		attempts, immediate, quarantine, base, limit = r.MaxAttempts, r.Immediate, r.QuarantineAfter, r.BackoffBase.MS(), r.BackoffCap.MS()
 	}
@@ -78,8 +79,8 @@ func Next(cfg *policy.Config, t *task.Task, f Failure, nowMS int64, u float64) (
 // to how many: the lane that admitted it quarantines by signature, and this is
 // the task's first failure in a row with this signature.
 func Counts(cfg *policy.Config, t *task.Task) (most int64, ok bool) {
-	l, known := cfg.Lane(t.Lane)
-	if !known || l.Retry.QuarantineAfter == 0 || t.Same > 1 {
+	l := cfg.Rules(t.Lane)
+	if l == nil || l.Retry.QuarantineAfter == 0 || t.Same > 1 {
 		return 0, false
 	}
 	return int64(l.Retry.QuarantineAfter), true

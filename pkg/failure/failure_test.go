@@ -18,7 +18,7 @@ lanes:
   main: {owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, workers: {max_concurrency: 4}, retry: {max_attempts: 5, immediate: 1, backoff_base: 10s, backoff_cap: 1m, quarantine_after: 3}, dlq: {max_receives: 5}, brakes: []}
   plain: {owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, workers: {max_concurrency: 4}, retry: {max_attempts: 3, backoff_base: 10s}, dlq: {max_receives: 5}, brakes: []}
   long: {owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, workers: {max_concurrency: 4}, retry: {max_attempts: 31, backoff_base: 1s}, dlq: {max_receives: 5}, brakes: []}
-  retry: {role: retry, share: 0.2, owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, retry: {max_attempts: 3}, dlq: {max_receives: 5}, brakes: []}
+  retry: {role: retry, share: 0.2, owner: t, slo: {queue_wait_p95: 1m, oldest_age: 1m}, retry: {max_attempts: 3, backoff_base: 7s}, dlq: {max_receives: 5}, brakes: []}
 classes:
   job: {lane: main, prior: {p50: 1s, p95: 2s}, cap: 1m}
   once: {lane: main, retry: none, prior: {p50: 1s, p95: 2s}, cap: 1m}
@@ -58,7 +58,9 @@ func TestNext(t *testing.T) {
 		"its worker was lost: somebody must look":  {task.Task{Class: "once", Lane: "main", Failures: 1, Same: 1}, failure.Failure{Retryable: true, Lost: true}, task.Poison, 0},
 		"its handler never began":                  {task.Task{Class: "once", Lane: "main", Failures: 1, Same: 1}, failure.Failure{Retryable: true, NotBegun: true}, task.Retry, now},
 		"a lost worker is retried otherwise":       {task.Task{Class: "job", Lane: "main", Failures: 1, Same: 1}, failure.Failure{Retryable: true, Lost: true}, task.Retry, now},
-		"a lane that is gone has one attempt":      {task.Task{Class: "job", Lane: "gone", Failures: 1, Same: 1}, again, task.Poison, 0},
+		"a lane that is gone has the retry lane's": {task.Task{Class: "job", Lane: "gone", Failures: 1, Same: 1}, again, task.Retry, now + 7_000},
+		"and its number of attempts":               {task.Task{Class: "job", Lane: "gone", Failures: 3, Same: 1}, again, task.Poison, 0},
+		"a class that is not retried, of no lane":  {task.Task{Class: "once", Lane: "gone", Failures: 1, Same: 1}, again, task.Fail, 0},
 	} {
 		if event, at := failure.Next(cfg, &c.task, c.f, now, 1-1e-12); event != c.want || at != c.notBef {
 			t.Errorf("%s: %s at %d, want %s at %d", name, event, at-now, c.want, c.notBef-now)

@@ -97,6 +97,15 @@ func functionTimeout(a Duration) Duration {
 // Lane finds a lane by name.
 func (c *Config) Lane(name string) (*Lane, bool) { l, ok := c.Lanes[name]; return l, ok }
 
+// Rules is the lane by whose rules (retry, attempt_timeout) a task goes on that the named lane admitted: that lane, or
+// the retry lane, where its attempts go, if it was removed. nil only in a configuration that has neither.
+func (c *Config) Rules(lane string) *Lane {
+	if l, ok := c.Lanes[lane]; ok {
+		return l
+	}
+	return c.Lanes[c.index.retry]
+}
+
 // Class finds a class by name.
 func (c *Config) Class(name string) (*Class, bool) { k, ok := c.Classes[name]; return k, ok }
 

@@ -180,7 +180,7 @@ func FuzzFromCompiled(f *testing.F) {
 func TestFiguresOfLanes(t *testing.T) {
 	t.Parallel()
 	c := load(t, full)
-	if got := c.LaneNames(); !slices.Equal(got, []string{"critical", "heavy", "heavy-basic", "retry"}) || c.RetryLane() != "retry" {
+	if got := c.LaneNames(); !slices.Equal(got, []string{"critical", "heavy", "heavy-basic", "retry"}) || c.RetryLane() != "retry" || c.Rules("none") != c.Lanes["retry"] {
 		t.Errorf("lanes %v, retry lane %q", got, c.RetryLane())
 	}
 	for _, w := range []struct {
@@ -199,7 +199,7 @@ func TestFiguresOfLanes(t *testing.T) {
 			t.Errorf("%s: %d workers, %d slots, time-out %s, visibility %s", w.lane, c.Workers(w.lane), c.Slots(w.lane),
 				c.FunctionTimeout(w.lane), c.VisibilityTimeout(w.lane))
 		}
-		if l, ok := c.Lane(w.lane); ok && (l.Workers.Reserved != w.reserved || l.Batch.Size != w.batch || l.Workers.MaxConcurrency != w.max || l.Name != w.lane) {
+		if l, ok := c.Lane(w.lane); ok && (l.Workers.Reserved != w.reserved || l.Batch.Size != w.batch || l.Workers.MaxConcurrency != w.max || l.Name != w.lane || c.Rules(w.lane) != l) {
 			t.Errorf("%s: %+v", w.lane, l)
 		}
 	}
