@@ -1,5 +1,7 @@
 package events
 
+import "encoding/json"
+
 // Tenant is a tenant's contract as an operator sees it. The keys' text is never part of it.
 type Tenant struct {
 	ID   string         `json:"id"`
@@ -57,13 +59,23 @@ type QuarantinePage struct {
 	NextCursor Null                   `json:"next_cursor"`
 }
 
-// ReplayFilter says which quarantined tasks are meant; "" and 0 are any.
+// ReplayFilter says which quarantined tasks are meant; "" and 0 are any. One that means all of them is written
+// with a min_age_seconds of 0, since an empty filter is no order.
 type ReplayFilter struct {
 	Lane      string  `json:"lane,omitempty"`
 	Class     string  `json:"class,omitempty"`
 	Tenant    string  `json:"tenant,omitempty"`
 	Signature string  `json:"signature,omitempty"`
 	MinAge    Seconds `json:"min_age_seconds,omitzero"`
+}
+
+// MarshalJSON writes at least one field.
+func (f ReplayFilter) MarshalJSON() ([]byte, error) {
+	if f == (ReplayFilter{}) {
+		return []byte(`{"min_age_seconds":0}`), nil
+	}
+	type fields ReplayFilter
+	return json.Marshal(fields(f))
 }
 
 // ReplayState says how far a replay is.

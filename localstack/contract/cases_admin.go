@@ -203,6 +203,8 @@ func adminQuarantine(c *C) {
 func adminReplays(c *C) {
 	tasks := c.poisoned(1)
 	const filter = `{"filter":{"class":"unit","tenant":"main"}`
+	// Of any age is a filter too, and is shown as one.
+	admin[events.Replay](c, "POST", "/v1/admin/replays", `{"filter":{"min_age_seconds":0},"dry_run":true}`, 200)
 	if dry := admin[events.Replay](c, "POST", "/v1/admin/replays", filter+`,"dry_run":true}`, 200); dry.Matched != 1 || dry.State != events.ReplayDryRun {
 		c.errorf("dry run %+v", dry)
 	}
@@ -249,6 +251,9 @@ func adminFaults(c *C) {
 		{"GET", "/v1/admin/quarantine?min_age_seconds=-1", "", "query:min_age_seconds"},
 		{"GET", "/v1/admin/replays?limit=0", "", "query:limit"},
 		{"GET", "/v1/admin/replays?cursor=garbage", "", "query:cursor"},
+		{"GET", "/v1/admin/replays?cursor=", "", "query:cursor"},
+		{"GET", "/v1/admin/quarantine?cursor=", "", "query:cursor"},
+		{"GET", "/v1/admin/quarantine?lane=a&lane=b", "", "query:lane"},
 	} {
 		r := request{method: f.method, path: f.path, key: c.cfg.Keys.Admin}
 		if f.body != "" {

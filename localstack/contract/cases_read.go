@@ -129,6 +129,10 @@ func listCases() []testCase {
 		testCase{name: "list/several wrong parameters are all listed", run: func(c *C) {
 			c.get("/v1/tasks?limit=0&state=x&cursor=garbage").wantFaults(c, "query:limit", "query:state", "query:cursor")
 		}},
+		testCase{name: "list/a parameter given twice is 400", run: func(c *C) {
+			c.get("/v1/tasks?state=queued&state=running").wantFaults(c, "query:state")
+			c.get("/v1/tasks?class=a&class=a").wantFaults(c, "query:class")
+		}},
 		testCase{name: "list/paging by id, one at a time, finds each once", run: listPaging},
 		testCase{name: "list/state and class filter", run: listFilter},
 		testCase{name: "list/a class that is not configured has no tasks", run: func(c *C) {

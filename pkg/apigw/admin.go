@@ -5,7 +5,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"strconv"
+	"net/url"
 
 	"github.com/lanekeeper/lanekeeper/events"
 	"github.com/lanekeeper/lanekeeper/pkg/intake"
@@ -115,11 +115,8 @@ func (c *call) quarantine(ctx context.Context) (*answer, error) {
 		return nil, err
 	}
 	f := events.ReplayFilter{Lane: q.Get("lane"), Class: q.Get("class"), Tenant: q.Get("tenant"), Signature: q.Get("signature")}
-	wrong := intake.FilterFaults(f, q.Has)
-	limit, fault := pageLimit(q)
-	if fault != nil {
-		wrong = append(wrong, *fault)
-	}
+	limit, wrong := page(q)
+	wrong = append(append(wrong, twice(q, "lane", "class", "tenant", "signature")...), intake.FilterFaults(f, q.Has)...)
 	if q.Has("min_age_seconds") {
 		n, fault := number(q, "min_age_seconds", 0, math.MaxInt32)
 		if fault != nil {
@@ -157,9 +154,9 @@ func (c *call) listReplays(ctx context.Context) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, fault := pageLimit(q)
-	if fault != nil {
-		return nil, faults([]events.FieldError{*fault})
+	limit, wrong := page(q)
+	if len(wrong) > 0 {
+		return nil, faults(wrong)
 	}
 	return ok(c.ops.Replays(ctx, limit, q.Get("cursor")))
 }
@@ -186,16 +183,19 @@ func (c *call) retry(ctx context.Context) (*answer, error) {
 // adminPage is how many items an operator's list has on a page by default.
 const adminPage = 50
 
-func pageLimit(q interface {
-	Has(string) bool
-	Get(string) string
-}) (int, *events.FieldError) {
-	if !q.Has("limit") {
-		return adminPage, nil
+// page reads how long a page of an operator's list is to be, and what is wrong with that and with the cursor's form.
+func page(q url.Values) (limit int, wrong []events.FieldError) {
+	limit = adminPage
+	if q.Has("limit") {
+		n, fault := number(q, "limit", 1, intake.MaxPage)
+		if fault != nil {
+			wrong = append(wrong, *fault)
+		}
+		limit = n
 	}
-	n, err := strconv.Atoi(q.Get("limit"))
-	if err != nil || n < 1 || n > intake.MaxPage {
-		return 0, &events.FieldError{Pointer: "query:limit", Detail: "must be a whole number from 1 to 100"}
+	wrong = append(wrong, twice(q, "cursor")...)
+	if q.Has("cursor") && q.Get("cursor") == "" {
+		wrong = append(wrong, events.FieldError{Pointer: "query:cursor", Detail: "is not a cursor of this list"})
 	}
-	return n, nil
+	return limit, wrong
 }

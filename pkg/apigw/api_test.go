@@ -228,6 +228,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 			"a limit of zero":      {request("GET", "/v1/tasks?limit=0", "key-alpha", ""), 400, events.InvalidRequest, "query:limit"},
 			"a limit too large":    {request("GET", "/v1/tasks?limit=101", "key-alpha", ""), 400, events.InvalidRequest, "query:limit"},
 			"an unknown state":     {request("GET", "/v1/tasks?state=done", "key-alpha", ""), 400, events.InvalidRequest, "query:state"},
+			"two states":           {request("GET", "/v1/tasks?state=queued&state=running", "key-alpha", ""), 400, events.InvalidRequest, "query:state"},
 			"an impossible class":  {request("GET", "/v1/tasks?class=Mail", "key-alpha", ""), 400, events.InvalidRequest, "query:class"},
 			"a class of dots":      {request("GET", "/v1/tasks?class=a..b", "key-alpha", ""), 400, events.InvalidRequest, "query:class"},
 			"no class":             {request("GET", "/v1/tasks?class=", "key-alpha", ""), 400, events.InvalidRequest, "query:class"},

@@ -121,7 +121,7 @@ func (c *call) list(ctx context.Context) (*answer, error) {
 		return nil, err
 	}
 	f := intake.Filter{State: q.Get("state"), Class: q.Get("class"), Limit: intake.DefaultPage, Cursor: q.Get("cursor")}
-	var wrong []events.FieldError
+	wrong := twice(q, "state", "class", "cursor")
 	if q.Has("limit") {
 		n, err := number(q, "limit", 1, intake.MaxPage)
 		if err != nil {
@@ -180,6 +180,17 @@ func number(q url.Values, name string, least, most int) (int, *events.FieldError
 		return 0, &events.FieldError{Pointer: "query:" + name, Detail: fmt.Sprintf("must be a whole number from %d to %d", least, most)}
 	}
 	return n, nil
+}
+
+// twice lists which of the named parameters are given more than once: nobody can say which is meant.
+func twice(q url.Values, names ...string) []events.FieldError {
+	var wrong []events.FieldError
+	for _, name := range names {
+		if len(q[name]) > 1 {
+			wrong = append(wrong, events.FieldError{Pointer: "query:" + name, Detail: "is given more than once"})
+		}
+	}
+	return wrong
 }
 
 func knownState(s string) bool {

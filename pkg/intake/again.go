@@ -40,7 +40,7 @@ func (s *Service) Retry(ctx context.Context, who Principal, id string) (t *task.
 	case t.State == task.Failed:
 		return s.readmitted(s.resubmit(ctx, who, t))
 	}
-	return nil, false, refuse(events.AlreadyFinished, "the task has already "+string(t.State))
+	return nil, false, refuse(events.AlreadyFinished, "the task is already over: "+string(t.State))
 }
 
 func (s *Service) readmitted(out Accepted, err error) (*task.Task, bool, error) {

@@ -37,7 +37,7 @@ func (s *Service) Cancel(ctx context.Context, who Principal, id string) (t *task
 		case t.State == task.Cancelled:
 			return t, true, nil
 		case t.State.Terminal():
-			return nil, false, refuse(events.AlreadyFinished, "the task has already "+string(t.State))
+			return nil, false, refuse(events.AlreadyFinished, "the task is already over: "+string(t.State))
 		case t.State == task.Running:
 			if !t.CancelRequested {
 				_, err = s.Table.Write(ctx, taskop.RequestCancel(t))

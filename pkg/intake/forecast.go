@@ -144,7 +144,10 @@ func (s *Service) explainWaiting(ctx context.Context, who Principal, t *task.Tas
 		if len(entries) > 0 {
 			e.Name = entries[0].ID
 		}
-		e.Detail = fmt.Sprintf("%d tasks with its ordering key come before it", len(entries))
+		e.Detail = "one task with its ordering key comes before it"
+		if len(entries) > 1 {
+			e.Detail = fmt.Sprintf("%d tasks with its ordering key come before it", len(entries))
+		}
 	case t.Parked:
 		e.WaitsFor, e.Detail = events.WaitsTenantActive, "its tenant runs as many tasks as its tier allows"
 	default:
