@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/estimate"
+	"github.com/lanekeeper/lanekeeper/pkg/intake"
 	"github.com/lanekeeper/lanekeeper/pkg/tally"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
@@ -91,4 +92,33 @@ func TestAMarginOfNothingStaysNothing(t *testing.T) {
 			t.Errorf("the margin is %d", got)
 		}
 	})
+}
+
+// TestWhoAsksForPlacesKeepsTheMargins: the list of placements, and a replay's question for a lane, read
+// the estimates again, and with them the margins, which are of the same age to whoever decides next.
+func TestWhoAsksForPlacesKeepsTheMargins(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.handle = func(context.Context, *worker.Task) (any, error) { return nil, nil }
+		b.starts(estimate.MarginSamples, 3*time.Second)
+		for name, ask := range map[string]func(*intake.Service) error{
+			"nobody":     func(*intake.Service) error { return nil },
+			"placements": func(in *intake.Service) error { _, err := in.Placements(t.Context()); return err },
+			"a replay": func(in *intake.Service) error {
+				_, err := in.LaneFor(t.Context(), &task.Task{Tenant: "alpha", Class: "short", Bucket: "default", Lane: "standard"})
+				return err
+			},
+		} {
+			in := b.Intake()
+			if err := ask(in); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			q, err := in.Quote(t.Context(), b.Who("alpha"), b.minute())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := int64(q.Decision.Margin); got < 3000 || got > 3600 {
+				t.Errorf("%s asked, and the margin is %d", name, got)
+			}
+		}
+	}, "safety_margin: 0s", "safety_margin: 1s")
 }

@@ -124,10 +124,7 @@ func (s *Service) remembered(lane, tenant string, now time.Time, strict bool) (v
 		}
 	}
 	if now.Sub(s.copies.bookAt) > bookMaxAge {
-		for part := range s.priors.Parts() {
-			stale = append(stale, taskop.EstimatesKey(part))
-		}
-		stale = append(stale, taskop.MarginsKey())
+		stale = append(stale, s.bookKeys()...)
 	}
 	return v, stale
 }

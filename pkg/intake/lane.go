@@ -67,12 +67,16 @@ func (s *Service) LaneFor(ctx context.Context, t *task.Task) (string, error) {
 	return cmp.Or(s.Config.LaneFor(place, tier), t.Lane), nil
 }
 
-func (s *Service) rereadBook(ctx context.Context) error {
-	var keys []op.Key
+func (s *Service) rereadBook(ctx context.Context) error { return s.reread(ctx, s.bookKeys()) }
+
+// bookKeys are the keys of all that is published for admissions. They are read together: one age
+// holds for them all.
+func (s *Service) bookKeys() []op.Key {
+	keys := []op.Key{taskop.MarginsKey()}
 	for part := range s.priors.Parts() {
 		keys = append(keys, taskop.EstimatesKey(part))
 	}
-	return s.reread(ctx, keys)
+	return keys
 }
 
 // Placements says of every (class, bucket) that may move by what is learned of it where it
