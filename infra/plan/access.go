@@ -15,7 +15,7 @@ type Statement struct {
 	Deny      bool
 	Actions   []string
 	Resources []string
-	// LeadingKeys narrows a denial to items whose partition key is like one of these.
+	// LeadingKeys narrows the statement to items whose partition key is like one of these.
 	LeadingKeys []string
 }
 
@@ -67,6 +67,13 @@ func query(p *Plan, indexes ...op.Index) Statement {
 	return s
 }
 
+// chains lets a function that ends tasks read who is next of their ordering key, and nothing else
+// of the table by query. A query has one partition key, so that "any value" means that one.
+func chains(p *Plan) Statement {
+	prefix, _, _ := strings.Cut(taskop.ChainEntries("", "", 0).PK, "#")
+	return Statement{Sid: "OrderingKeys", Actions: []string{"dynamodb:Query"}, Resources: []string{TableARN(p.Env.Table())}, LeadingKeys: []string{prefix + "#*"}}
+}
+
 func keep(p *Plan, sid string, keys []string) Statement {
 	return Statement{Sid: sid, Deny: true, Actions: writes, Resources: []string{TableARN(p.Env.Table())}, LeadingKeys: keys}
 }
@@ -102,6 +109,7 @@ func workerStatements(p *Plan, l Lane) []Statement {
 	return []Statement{
 		items(p, reads, writes),
 		query(p, op.IndexReady),
+		chains(p),
 		keep(p, "LimitsAreTheOperators", append(limitKeys(), publishedKeys()...)),
 		receive(QueueARN(l.Queue)),
 	}
@@ -132,6 +140,7 @@ func redriveStatements(p *Plan) []Statement {
 	}
 	return []Statement{
 		items(p, reads, writes),
+		chains(p),
 		keep(p, "LimitsAreTheOperators", append(limitKeys(), publishedKeys()...)),
 		receive(dead...),
 	}
