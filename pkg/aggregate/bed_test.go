@@ -103,7 +103,10 @@ func (b *bed) put(t task.Task) *task.Task {
 	if t.AtLane == "" {
 		t.AtLane = t.Lane
 	}
-	t.Bucket, t.AmountMS, t.Nonce = policy.DefaultBucket, 1000, "n"
+	if t.Bucket == "" {
+		t.Bucket = policy.DefaultBucket
+	}
+	t.AmountMS, t.Nonce = 1000, "n"
 	if t.Priority == "" {
 		t.Priority = "normal"
 	}

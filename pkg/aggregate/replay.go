@@ -95,7 +95,9 @@ func (r *run) replay(ctx context.Context, rep taskop.Replay, lanes map[string]*t
 		if err != nil {
 			return err
 		}
-		if spareFor(lanes[lane], spare) <= 0 || stopped["lane "+lane] || stopped["tenant "+t.Tenant] {
+		// A lane that the configuration does not have has no room and never will: the admission
+		// says what becomes of the task.
+		if lanes[lane] != nil && spareFor(lanes[lane], spare) <= 0 || stopped["lane "+lane] || stopped["tenant "+t.Tenant] {
 			settled = false
 			continue
 		}

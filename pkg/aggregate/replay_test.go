@@ -38,9 +38,15 @@ func (b *bed) poison(x *task.Task) {
 // replay starts one over everything of a class.
 func (b *bed) replay(class string, rate float64, limit int) string {
 	b.Helper()
+	return b.replayBy("class", class, rate, limit)
+}
+
+// replayBy starts one over everything that one term of a filter names.
+func (b *bed) replayBy(term, value string, rate float64, limit int) string {
+	b.Helper()
 	b.ids++
 	id := fmt.Sprintf("%08d-0000-7000-8000-000000000000", b.ids)
-	body := fmt.Sprintf(`{"id":%q,"filter":{"class":%q},"rate":%v,"limit":%d,"created_at":%q}`, id, class, rate, limit, b.clock().UTC().Format("2006-01-02T15:04:05.000Z"))
+	body := fmt.Sprintf(`{"id":%q,"filter":{%q:%q},"rate":%v,"limit":%d,"created_at":%q}`, id, term, value, rate, limit, b.clock().UTC().Format("2006-01-02T15:04:05.000Z"))
 	err := b.db.Table().Transact(context.Background(), taskop.StartReplay(taskop.Replay{ID: id, Body: body, CreatedMS: b.now},
 		taskop.Audit(taskop.AuditEntry{AtMS: b.now, Who: "test", Act: "replay.start", On: id}, id)))
 	if err != nil {

@@ -131,18 +131,27 @@ func (s *Service) prepareAgain(who Principal, t *task.Task) (*prepared, *Refusal
 	if !ok {
 		return nil, refuse(events.UnknownClass, "there is no task class of that name any more")
 	}
-	spec := s.Config.Buckets(t.Class)[0]
-	for _, b := range s.Config.Buckets(t.Class) {
-		if b.Name == t.Bucket {
-			spec = b
-		}
-	}
-	p := &prepared{who: who, tier: tier, class: class, receivedMS: s.Clock().UnixMilli(), priorityName: t.Priority, bucket: spec.Name, id: t.ID,
+	p := &prepared{who: who, tier: tier, class: class, receivedMS: s.Clock().UnixMilli(), priorityName: t.Priority, bucket: s.bucketNow(t), id: t.ID,
 		deadlineMS: t.DeadlineMS - t.Since(),
 		Submission: Submission{Class: t.Class, Payload: t.Payload, Priority: t.Priority, OrderingKey: t.OrderingKey, Traceparent: t.Traceparent, RequestHash: t.RequestHash}}
 	p.priority, _ = s.Config.Priority(t.Priority)
 	p.lane = s.placed(s.book(), p)
 	return p, nil
+}
+
+// bucketNow is a task's bucket, or its class's first where the configuration does not know that
+// one any more; "" when it does not know the class.
+func (s *Service) bucketNow(t *task.Task) string {
+	buckets := s.Config.Buckets(t.Class)
+	for _, b := range buckets {
+		if b.Name == t.Bucket {
+			return b.Name
+		}
+	}
+	if len(buckets) == 0 {
+		return ""
+	}
+	return buckets[0].Name
 }
 
 // tx is what accepts the row. Where there is an ordering key, two further writes are

@@ -53,7 +53,7 @@ func (s *Service) LaneFor(ctx context.Context, t *task.Task) (string, error) {
 			return "", err
 		}
 	}
-	place := s.book().Lane(t.Class, t.Bucket)
+	place := s.book().Lane(t.Class, s.bucketNow(t))
 	if place == "" {
 		return t.Lane, nil
 	}
