@@ -114,9 +114,9 @@ func (b *Book) capMS(k Kind) int64 {
 	return 0
 }
 
-// partKinds is how many kinds one published part holds: about 300 bytes each,
-// below the 400 KB an item may have.
-const partKinds = 1000
+// partKinds is how many kinds one published part holds, give or take what the hash makes of it: below 500 bytes each with the
+// longest names, below the 400 KB an item may have.
+const partKinds = 750
 
 // Parts is how many parts the book is published in.
 func (b *Book) Parts() int { return 1 + len(b.entries)/partKinds }
