@@ -115,11 +115,27 @@ func Claim(t *task.Task, l Lease) op.Tx {
 	}
 	// Whatever was read: a wake-up of the task may have died meanwhile.
 	changes = append(changes, op.Remove(aDead), op.Remove(aDeadAt))
-	changes = append(changes, dueBy(t, l.UntilMS)...)
+	if due := claimedDue(t, l); due != t.DueMS {
+		changes = append(changes, dueAt(t, due)...)
+	}
 	return op.Tx{Name: name, Writes: []op.Write{
 		rowUpdate(name+".row", t, stands(t), changes...),
 		moveLedger(name+".ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS),
 	}}
+}
+
+// visitMS is how long before its due time, by a worker's clock, a row may be visited: as
+// far as clocks are apart.
+const visitMS = 5000
+
+// claimedDue is the due time of a claimed task: the end of its lease, or the one it has when that
+// is earlier and nobody visits the row yet. A visit between the worker's read and its claim would move
+// it far behind the lease; and it would have to move it in any case.
+func claimedDue(t *task.Task, l Lease) int64 {
+	if t.DueMS > l.NowMS+visitMS && t.DueMS <= l.UntilMS {
+		return t.DueMS
+	}
+	return l.UntilMS
 }
 
 // Claimed is the task after a Claim.
@@ -130,9 +146,7 @@ func Claimed(t *task.Task, l Lease) *task.Task {
 	if c.StartedMS == 0 {
 		c.StartedMS = l.NowMS
 	}
-	if c.DueMS == 0 || c.DueMS > l.UntilMS {
-		c.DueMS = l.UntilMS
-	}
+	c.DueMS = claimedDue(t, l)
 	return &c
 }
 

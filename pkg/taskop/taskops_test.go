@@ -94,7 +94,8 @@ func TestOperationsDoWhatTheTableSays(t *testing.T) {
 						t.Fatalf("became %s, not %s", after.State, tr.To)
 					}
 					indexed(t, after, rowAfter)
-					if after.State.Live() && after.DueMS > x.DueMS && m.from != task.RetryWait && m.from != task.Running {
+					leased := after.State == task.Running && after.DueMS == after.LeaseUntilMS // a claim may set it to then
+					if after.State.Live() && after.DueMS > x.DueMS && !leased && m.from != task.RetryWait && m.from != task.Running {
 						t.Fatalf("due %d, later than %d before: it may be early, never late", after.DueMS, x.DueMS)
 					}
 				}
@@ -107,6 +108,42 @@ func TestOperationsDoWhatTheTableSays(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAnAttemptIsLookedAtWhenItsLeaseEndsAlthoughAVisitMovedItMeanwhile: the worker read the row
+// before a visit, which moves what waits on by as long as it has waited, and claims it after that. A
+// worker that then dies would be missed hours late.
+func TestAnAttemptIsLookedAtWhenItsLeaseEndsAlthoughAVisitMovedItMeanwhile(t *testing.T) {
+	const hour = 3_600_000
+	l := taskop.Lease{Token: "t", NowMS: 100_000, UntilMS: 135_000}
+	for _, c := range []struct{ dueMS, visitedMS, want int64 }{
+		{100_000, 2 * hour, l.UntilMS},  // due: a visit may be under way
+		{99_000, 2 * hour, l.UntilMS},   // it was, and the index is behind
+		{100_300, 2 * hour, l.UntilMS},  // by the aggregator's clock it is
+		{120_000, 120_000, 120_000},     // nobody visits it yet: an early visit is cheap, two index writes are not
+		{2 * hour, 2 * hour, l.UntilMS}, // later than the lease
+	} {
+		for _, state := range []task.State{task.Queued, task.Waiting} {
+			x := &task.Task{Tenant: "alpha", ID: "00000000-0000-4000-8000-000000000000", State: state, Class: "c", Bucket: "b", Lane: "a", AtLane: "a", AmountMS: 1000, DueMS: c.dueMS, Nonce: "n"}
+			item := taskop.EncodeRow(x)
+			for _, w := range []op.Write{taskop.MoveDue(x, c.visitedMS), taskop.Claim(x, l).Writes[taskop.OnRow]} {
+				if !op.Eval(w.Cond, w.Key, item) {
+					t.Fatalf("%s is refused", w.Name)
+				}
+				var err error
+				if item, err = op.Apply(item, w.Changes); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := taskop.DecodeRow(taskop.RowKey(x.Tenant, x.ID), item)
+			if err != nil || got.DueMS != c.want {
+				t.Errorf("%s, due at %d, visited, claimed: due at %d, want %d (%v)", state, c.dueMS, got.DueMS, c.want, err)
+			}
+			if told := taskop.Claimed(x, l).DueMS; told != c.want {
+				t.Errorf("%s, due at %d: the worker believes %d, want %d", state, c.dueMS, told, c.want)
+			}
+		}
 	}
 }
 
