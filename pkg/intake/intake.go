@@ -46,7 +46,7 @@ type Service struct {
 	mu         sync.Mutex // of what follows
 	copies     copies
 	woken      time.Time
-	probing    map[string]*probing // by class
+	probing    map[belief.Kind]*probing
 }
 
 // New makes the service.
@@ -56,7 +56,7 @@ func New(d Deps) *Service {
 	for _, lane := range d.Config.LaneNames() {
 		workers += d.Config.Workers(lane)
 	}
-	return &Service{Deps: d, priors: priors, allWorkers: workers, copies: newCopies(priors), probing: map[string]*probing{},
+	return &Service{Deps: d, priors: priors, allWorkers: workers, copies: newCopies(priors), probing: map[belief.Kind]*probing{},
 		creds: cache[string, Principal]{max: 10_000, m: map[string]cached[Principal]{}}}
 }
 

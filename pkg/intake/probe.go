@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/pkg/admission"
+	"github.com/lanekeeper/lanekeeper/pkg/belief"
 	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 )
 
-// probing is what an instance remembers of a class that it refuses for its estimate.
+// probing is what an instance remembers of a (class, bucket) that it refuses for its estimate.
 type probing struct {
 	admission.Patience
 	quietMS int64 // the store need not be asked before, unix ms
@@ -36,23 +37,27 @@ func (a *attempt) probe(ctx context.Context, v *view, d *admission.Decision, now
 	a.p.probe = false
 }
 
-// patienceEnds notes a refusal of the class, and says whether it is time to let one in.
+// kind is what the submission's estimate is of.
+func (p *prepared) kind() belief.Kind { return belief.Kind{Class: p.Class, Bucket: p.bucket} }
+
+// patienceEnds notes a refusal of the (class, bucket), and says whether it is time to let one in.
 func (a *attempt) patienceEnds(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := a.probing[a.p.Class]
-	if p == nil { // as many as the configuration has classes
+	p := a.probing[a.p.kind()]
+	if p == nil { // as many as the configuration has buckets
 		p = &probing{}
-		a.probing[a.p.Class] = p
+		a.probing[a.p.kind()] = p
 	}
 	return p.Refuse(now.UnixMilli()) && now.UnixMilli() >= p.quietMS
 }
 
-// observed forgets the refusals of a class of which a task was accepted: it is not locked out.
-func (s *Service) observed(class string) {
+// observed forgets the refusals of a (class, bucket) of which a task was accepted: it is not locked
+// out. Another bucket of the class may still be.
+func (s *Service) observed(k belief.Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.probing, class)
+	delete(s.probing, k)
 }
 
 // takeProbe makes the submission its class's probe, unless one is under way or was just let in.
@@ -64,7 +69,7 @@ func (a *attempt) takeProbe(ctx context.Context, now time.Time) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p := a.probing[a.p.Class]; p != nil {
+	if p := a.probing[a.p.kind()]; p != nil {
 		p.quietMS = quietMS
 	}
 	return taken
@@ -108,7 +113,7 @@ func (a *attempt) settleProbe(ctx context.Context, out Accepted, err error) {
 	refused := (*Refusal)(nil)
 	switch {
 	case err == nil && !out.Replayed && !a.p.probe:
-		a.observed(a.p.Class)
+		a.observed(a.p.kind())
 	case err == nil && !out.Replayed:
 		a.Tally.Count(a.Clock(), a.p.lane.Name, "probes", 1)
 		slog.InfoContext(ctx, "a task was let in as a probe of its class", "class", a.p.Class, "task", out.Task.ID, "lane", a.p.lane.Name)
