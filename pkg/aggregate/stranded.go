@@ -19,10 +19,15 @@ func (r *run) stranded(t *task.Task, lanes map[string]*taskop.Lane) bool {
 }
 
 // visitStranded leaves such a task as it is: it expires, is cancelled, or goes on when its lane comes
-// back. Its lane is named in the log with what it still holds.
+// back. Its lane is named in the log with what it still holds. What waits is visited ever more rarely, like what
+// waits elsewhere: there may be thousands, and leases and retries are found by visits too.
 func (r *run) visitStranded(ctx context.Context, t *task.Task) error {
 	now := r.Clock()
-	if err := r.moveDue(ctx, t, r.notAfterStartBy(t, now.UnixMilli()+r.Config.Tasks.ResendAfter.MS())); err != nil {
+	pause := r.Config.Tasks.ResendAfter.MS()
+	if t.State == task.Waiting {
+		pause = max(pause, now.UnixMilli()-t.Since())
+	}
+	if err := r.moveDue(ctx, t, r.notAfterStartBy(t, now.UnixMilli()+pause)); err != nil {
 		return err
 	}
 	if now.Sub(r.strandedAt[t.AtLane]) < strandedEvery {

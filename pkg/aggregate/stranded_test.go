@@ -67,6 +67,39 @@ func TestALostAttemptOfARemovedLaneIsRetried(t *testing.T) {
 	}
 }
 
+// visits counts the due times that are moved, by task.
+type visits struct {
+	op.Table
+	of map[string]int
+}
+
+func (v visits) Write(ctx context.Context, w op.Write) (op.Item, error) {
+	if strings.HasPrefix(w.Name, "move_due") {
+		v.of[w.Key.SK]++
+	}
+	return v.Table.Write(ctx, w)
+}
+
+// What waits in a lane that is gone, which may be a whole backlog, is not looked at twice a minute for as long
+// as it waits: nobody would come to leases and retries. What had a slot there is, and those are few.
+func TestABacklogOfARemovedLaneIsVisitedEverMoreRarely(t *testing.T) {
+	b := newBed(t)
+	v := visits{b.r.Table, map[string]int{}}
+	b.r.Table = v
+	b.write(taskop.CreateLane("gone", 2))
+	waiting := b.put(task.Task{Class: "job", Lane: "gone", State: task.Waiting, DueMS: b.now + 500})
+	queued := b.put(task.Task{Class: "job", Lane: "gone", State: task.Queued, DueMS: b.now + 500})
+	resend := int(b.cfg.Tasks.ResendAfter.MS() / 1000)
+	const ticks = 1000
+	b.ticks(ticks)
+	if n := v.of[waiting.ID]; n < 3 || n > 8 {
+		t.Errorf("what waits was visited %d times in %d s", n, ticks)
+	}
+	if n := v.of[queued.ID]; n < ticks/resend-2 || n > ticks/resend+1 {
+		t.Errorf("what had a slot was visited %d times in %d s", n, ticks)
+	}
+}
+
 // faster is a table on which somebody else creates a lane first.
 type faster struct{ op.Table }
 
