@@ -92,7 +92,8 @@ func (o *orderModel) begins(name string, l *taskop.Lane, e memtable.Effect) {
 			continue
 		}
 		t := o.w.model.tasks[taskop.RowKey(named.Tenant, named.ID)]
-		if t != nil && t.AtLane == name && l.Virtual < fair.Virtual(t.Tag, t.ShiftMS) {
+		// A write that comes late may be of an attempt that is over, after which the task has another tag.
+		if t != nil && t.AtLane == name && t.State == task.Running && t.AttemptMS == named.SinceMS && l.Virtual < fair.Virtual(t.Tag, t.ShiftMS) {
 			o.w.violate("%s: task %s with tag %d, shift %d begins in lane %s and leaves its virtual time at %d", e.Write.Name, t.ID, t.Tag, t.ShiftMS, name, l.Virtual)
 		}
 	}
