@@ -141,6 +141,8 @@ type Attempt struct {
 	Lane      string         `json:"lane"`
 	Signature string         `json:"signature,omitempty"`
 	Error     string         `json:"error,omitempty"` // at most 2048 characters
+	// DownstreamCalls are the calls that the handler counted, by name.
+	DownstreamCalls map[string]int64 `json:"downstream_calls,omitempty"`
 }
 
 // Links are the paths of what can be asked about a task next.

@@ -206,6 +206,11 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request, tenant string) {
 	fault := func(name string) {
 		faults = append(faults, events.FieldError{Pointer: "query:" + name, Detail: "is wrong"})
 	}
+	for name, values := range q {
+		if len(values) > 1 {
+			fault(name)
+		}
+	}
 	if text := q.Get("limit"); text != "" {
 		var err error
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > 100 {

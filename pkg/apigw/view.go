@@ -32,7 +32,7 @@ func view(t *task.Task, nowMS int64) events.Task {
 	}
 	for _, a := range t.Attempts {
 		v.Attempts = append(v.Attempts, events.Attempt{Attempt: int(a.N), StartedAt: events.Time(a.StartMS), EndedAt: events.Time(a.EndMS),
-			Outcome: events.AttemptOutcome(a.Outcome), Lane: a.Lane, Signature: a.Signature, Error: a.Message})
+			Outcome: events.AttemptOutcome(a.Outcome), Lane: a.Lane, Signature: a.Signature, Error: a.Message, DownstreamCalls: a.Calls})
 	}
 	if t.State == task.Running {
 		v.Attempts = append(v.Attempts, events.Attempt{Attempt: int(t.Attempt), StartedAt: events.Time(t.AttemptMS),

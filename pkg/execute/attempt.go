@@ -24,8 +24,9 @@ type outcome struct {
 	result   string // JSON
 	progress string // JSON, the last report
 	err      error
-	cause    error // why the context ended, nil when it did not
-	cancel   bool  // a cancel was requested
+	cause    error            // why the context ended, nil when it did not
+	cancel   bool             // a cancel was requested
+	calls    map[string]int64 // of downstreams, as the handler counted them
 }
 
 // attempt runs one attempt of a claimed task, writes its end and returns the
@@ -102,6 +103,7 @@ func (s *Service) run(ctx context.Context, t *task.Task) outcome {
 		out.cause = nil
 	}
 	out.progress, out.cancel = watch.state()
+	out.calls = wt.Calls()
 	if out.err == nil {
 		out.result, out.err = encodeResult(r.v)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,28 @@ func TestHowAHandlerEndsIsHowItsTaskGoesOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheHistoryCountsCallsOfDownstreams however an attempt ended, each attempt its own.
+func TestTheHistoryCountsCallsOfDownstreams(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.does(func(_ context.Context, x *worker.Task) (any, error) {
+			if x.Attempt == 1 {
+				x.Called("warehouse", 2)
+				return nil, worker.Continue(1)
+			}
+			x.Called("mailer", 1)
+			x.Called("warehouse", 1)
+			return nil, errDownstream
+		})
+		id := b.submit(`{"class":"short","deadline_seconds":3600}`)
+		b.invoke(b.take())
+		x := b.is(id, task.RetryWait)
+		if len(x.Attempts) != 2 || !maps.Equal(x.Attempts[0].Calls, map[string]int64{"warehouse": 2}) ||
+			!maps.Equal(x.Attempts[1].Calls, map[string]int64{"mailer": 1, "warehouse": 1}) {
+			t.Errorf("attempts %+v", x.Attempts)
+		}
+	})
 }
 
 // TestLargePayloadsAndResultsArrive although they stand beside the row.

@@ -36,7 +36,7 @@ func (s *Service) conclude(ctx context.Context, t *task.Task, out outcome) verdi
 	now := s.Clock().UnixMilli()
 	after := *t
 	after.Error, after.Same, after.Progress = nil, 0, out.progress
-	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: now}
+	record := task.Attempt{N: t.Attempt, Lane: t.AtLane, StartMS: t.AttemptMS, EndMS: now, Calls: out.calls}
 	v := verdict{}
 	checkpoint, goesOn := worker.CheckpointOf(out.err)
 	handBack := errors.Is(out.cause, worker.ErrHandBack) || errors.Is(out.cause, context.Canceled)

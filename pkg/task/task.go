@@ -105,6 +105,8 @@ type Attempt struct {
 	Signature string `json:"s,omitempty"`
 	Code      string `json:"c,omitempty"`
 	Message   string `json:"m,omitempty"` // the beginning of the error's text
+	// Calls are what its handler says it called, by the name of the downstream.
+	Calls map[string]int64 `json:"d,omitempty"`
 }
 
 // Outcomes of an attempt.

@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/lanekeeper/lanekeeper/pkg/task"
@@ -13,7 +14,7 @@ func TestHistoryIsBoundedAndKeepsItsFirst(t *testing.T) {
 		shared := x.Attempts
 		x.Record(task.Attempt{N: n})
 		for i := range before {
-			if shared[i] != before[i] {
+			if !reflect.DeepEqual(shared[i], before[i]) {
 				t.Fatalf("recording %d changed a history that others may hold", n)
 			}
 		}

@@ -24,6 +24,7 @@ type Task struct {
 	Checkpoint json.RawMessage
 
 	progress func(json.RawMessage)
+	calls    calls
 }
 
 // Decode unmarshals the payload. A payload that does not fit fails the task for
