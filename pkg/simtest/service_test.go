@@ -49,7 +49,7 @@ var serviceMutants = []serviceMutant{
 	{"aggregate/replay.go", " && rep.Admitted+rep.Refused < what.Limit {", " {", "a replay does not keep its limit"},
 	{"aggregate/replay.go", "		paced += interval\n", "", "a replay does not keep its rate"},
 	{"aggregate/drift.go", "		return nil // the index was behind, not the ledger", "		n = n", "a ledger is repaired that is right"},
-	{"operate/operate.go", "if !noted {", "if false {", "a pause is not in the audit"},
+	{"operate/operate.go", "if !noted {", "if !noted && false {", "a pause is not in the audit"},
 	{"operate/replay.go", "if req.DryRun {", "if false {", "a dry run starts a replay"},
 	{"operate/quarantine.go", "(f.Tenant == \"\" || f.Tenant == e.Tenant)", "true", "a replay takes tasks of other tenants"},
 	{"operate/quarantine.go", "if s.nowMS-e.AtMS < int64(s.filter.MinAge) {", "if false {", "a replay takes what is too young, and what came after it"},
