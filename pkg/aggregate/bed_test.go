@@ -115,7 +115,7 @@ func (b *bed) put(t task.Task) *task.Task {
 	}
 	t.DeadlineMS, t.StartByMS = b.now+3_600_000, b.now+3_600_000
 	ctx := context.Background()
-	if err := b.db.Table().Transact(ctx, taskop.Accept(&t, taskop.LedgerUse{AmountMS: 1000, MaxActive: 100, WorkMaxMS: 1e12, EnteredMaxMS: 1e12})); err != nil {
+	if err := b.db.Table().Transact(ctx, taskop.Accept(&t, taskop.LedgerUse{AmountMS: 1000, MaxActive: 100, WorkMaxMS: 1e12, EnteredMaxMS: 1e12}, 0)); err != nil {
 		b.Fatal(err)
 	}
 	return &t

@@ -152,6 +152,9 @@ func (s *Service) handler(class string) (worker.Handler, bool) {
 	return nil, false
 }
 
+// errPayloadGone: a payload beside its row that is not there. A handler must not be given nothing instead.
+var errPayloadGone = errors.New("execute: the payload is gone")
+
 func (s *Service) payload(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	if !t.PayloadBeside {
 		if t.Payload == "" {
@@ -162,6 +165,9 @@ func (s *Service) payload(ctx context.Context, t *task.Task) (json.RawMessage, e
 	item, err := s.Table.Get(ctx, taskop.PayloadKey(t.Tenant, t.ID), true)
 	if err != nil {
 		return nil, err
+	}
+	if item == nil {
+		return nil, errPayloadGone
 	}
 	return json.RawMessage(taskop.Body(item)), nil
 }

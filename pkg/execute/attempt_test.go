@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/lanekeeper/lanekeeper/localstack/rig"
+	"github.com/lanekeeper/lanekeeper/pkg/op"
 	"github.com/lanekeeper/lanekeeper/pkg/task"
+	"github.com/lanekeeper/lanekeeper/pkg/taskop"
 	"github.com/lanekeeper/lanekeeper/pkg/worker"
 )
 
@@ -115,6 +117,24 @@ func TestLargePayloadsAndResultsArrive(t *testing.T) {
 }
 
 // TestAClassWithoutHandlerIsTriedAgain: another version of the worker may have it.
+// TestAPayloadThatIsGoneIsAnErrorAndNotNothing: a handler never runs on less than was submitted.
+func TestAPayloadThatIsGoneIsAnErrorAndNotNothing(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.does(func(context.Context, *worker.Task) (any, error) {
+			t.Error("the handler was called")
+			return nil, nil
+		})
+		id := b.submit(`{"class":"short","deadline_seconds":3600,"payload":"` + strings.Repeat("x", 1000) + `"}`)
+		if _, err := b.Raw.Write(t.Context(), op.Write{Name: "lose", Key: taskop.PayloadKey("alpha", id), Action: op.Delete}); err != nil {
+			t.Fatal(err)
+		}
+		b.invoke(b.take())
+		if x := b.is(id, task.RetryWait); x.Error == nil || x.Error.Code != "payload_unavailable" {
+			t.Errorf("%+v", x.Error)
+		}
+	})
+}
+
 func TestAClassWithoutHandlerIsTriedAgain(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		id := b.submit("")

@@ -92,6 +92,9 @@ func (s *Service) resubmit(ctx context.Context, who Principal, t *task.Task) (Ac
 		if err != nil {
 			return Accepted{}, Unavailable(ctx, "reading a payload", err)
 		}
+		if item == nil { // its time is over, before its row's
+			return Accepted{}, errNotFound
+		}
 		t.Payload = taskop.Body(item)
 	}
 	p, refusal := s.prepareAgain(who, t)
@@ -157,8 +160,10 @@ func (s *Service) bucketNow(t *task.Task) string {
 // tx is what accepts the row. Where there is an ordering key, two further writes are
 // the task's entering its chain; a replay's count comes last.
 func (a *attempt) tx(t *task.Task, use taskop.LedgerUse) op.Tx {
-	tx := taskop.Accept(t, use)
-	if a.again != nil {
+	var tx op.Tx
+	if a.again == nil {
+		tx = taskop.Accept(t, use, a.Config.Tasks.Retention.MS())
+	} else {
 		tx = taskop.Readmit(a.again, t, use)
 	}
 	if t.OrderingKey != "" {

@@ -117,7 +117,7 @@ func (a *attempt) settleProbe(ctx context.Context, out Accepted, err error) {
 	case err == nil && !out.Replayed:
 		a.Tally.Count(a.Clock(), a.p.lane.Name, "probes", 1)
 		slog.InfoContext(ctx, "a task was let in as a probe of its class", "class", a.p.Class, "task", out.Task.ID, "lane", a.p.lane.Name)
-	case a.p.probe && (err == nil || errors.As(err, &refused)):
+	case a.p.probe && (err == nil || errors.As(err, &refused) || errors.Is(err, errChainMoved)):
 		ctx, cancel := cleanup(ctx)
 		defer cancel()
 		if _, err := a.Table.Write(ctx, taskop.ReturnProbe(a.p.Class, a.p.id)); err != nil && op.FailedCond(err) == nil {

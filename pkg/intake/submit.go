@@ -94,14 +94,13 @@ const (
 	maxRounds        = 8 // slot or order changed hands in between, the rate's form changed
 )
 
-func (a *attempt) run(ctx context.Context, now time.Time) (Accepted, error) {
+func (a *attempt) run(ctx context.Context, now time.Time) (out Accepted, err error) {
+	defer func() { a.settleProbe(ctx, out, err) }()
 	for range maxRounds {
 		if err := a.readChain(ctx, a.p); err != nil {
 			return Accepted{}, err
 		}
-		out, err := a.once(ctx, now)
-		if !errors.Is(err, errChainMoved) {
-			a.settleProbe(ctx, out, err)
+		if out, err := a.once(ctx, now); !errors.Is(err, errChainMoved) {
 			return out, err
 		}
 	}

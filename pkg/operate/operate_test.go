@@ -188,7 +188,7 @@ func TestEmptyPagesAreNotTheEnd(t *testing.T) {
 		if i%5 == 3 {
 			want = append(want, x.ID)
 		}
-		if err := r.Raw.Transact(t.Context(), taskop.Accept(&x, taskop.LedgerUse{MaxActive: 1, WorkMaxMS: 1e9, EnteredMaxMS: 1e9})); err != nil {
+		if err := r.Raw.Transact(t.Context(), taskop.Accept(&x, taskop.LedgerUse{MaxActive: 1, WorkMaxMS: 1e9, EnteredMaxMS: 1e9}, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

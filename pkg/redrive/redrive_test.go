@@ -57,7 +57,7 @@ func (b *bed) queued(id string) *task.Task {
 	if _, err := b.db.Table().Write(ctx, taskop.EnterSlot("critical", taskop.OpenOf(x, 1), nil)); err != nil {
 		b.Fatal(err)
 	}
-	if err := b.db.Table().Transact(ctx, taskop.Accept(x, taskop.LedgerUse{AmountMS: 100, MaxActive: 2, WorkMaxMS: 1e6, EnteredMaxMS: 1e6})); err != nil {
+	if err := b.db.Table().Transact(ctx, taskop.Accept(x, taskop.LedgerUse{AmountMS: 100, MaxActive: 2, WorkMaxMS: 1e6, EnteredMaxMS: 1e6}, 0)); err != nil {
 		b.Fatal(err)
 	}
 	return x

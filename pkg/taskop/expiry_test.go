@@ -14,8 +14,9 @@ import (
 // goneAt is when what ended at laterMS may go, in the store's seconds: never too early.
 const goneAt = (laterMS + keepMS + 999) / 1000
 
-// TestWhatIsOverMayGoAndNothingElse: every operation that ends a task gives its row, and
-// what is kept beside it, the time to go; no other writes any.
+// TestWhatIsOverMayGoAndNothingElse: every operation that ends a task gives its row the time
+// to go, and a payload beside it that was given none at its acceptance; one that comes into
+// quarantine loses it. No other writes any.
 func TestWhatIsOverMayGoAndNothingElse(t *testing.T) {
 	ended := 0
 	for name, m := range moves {
@@ -43,25 +44,59 @@ func TestWhatIsOverMayGoAndNothingElse(t *testing.T) {
 					if strings.HasPrefix(w.Key.PK, "Y#") {
 						var before op.Item
 						if w.Action == op.Update {
-							before = op.Item{"v": op.S("body")}
+							before = op.Item{"v": op.S("body"), op.TTL: op.N(7)}
 						}
 						beside[w.Key] = must(t, w, before)
 					} else if !strings.HasPrefix(w.Key.PK, "L#") {
 						t.Fatalf("writes %v", w.Key)
 					}
 				}
-				payload := beside[taskop.PayloadKey(x.Tenant, x.ID)]
-				if over && x.PayloadBeside && (payload.Int(op.TTL) != goneAt || payload.Str("v") != "body") {
+				payload, timed := beside[taskop.PayloadKey(x.Tenant, x.ID)], !x.RunLate && x.AdmittedMS == 0 && x.State != task.Quarantined
+				switch quarantined := task.Must(m.from, m.event).To == task.Quarantined; {
+				case over && x.PayloadBeside && !timed && (payload.Int(op.TTL) != goneAt || payload.Str("v") != "body"):
 					t.Fatalf("the payload beside the row is %v", payload)
-				}
-				if (!over || !x.PayloadBeside) && payload != nil {
-					t.Fatalf("there is a payload to go: %v", payload)
+				case quarantined && x.PayloadBeside && timed && (payload.Has(op.TTL) || payload.Str("v") != "body"):
+					t.Fatalf("the payload of a quarantined task is %v", payload)
+				case (!x.PayloadBeside || over && timed || quarantined && !timed || !over && !quarantined) && payload != nil:
+					t.Fatalf("a payload is written: %v", payload)
 				}
 			})
 		})
 	}
 	if ended != 10 {
 		t.Errorf("%d operations end a task, known are 10", ended)
+	}
+}
+
+// TestALargePayloadIsToldAtItsAcceptance, which costs nothing, when it may go: where the task's time is bounded.
+func TestALargePayloadIsToldAtItsAcceptance(t *testing.T) {
+	for name, c := range map[string]struct {
+		late bool
+		keep int64
+		want int64
+	}{"": {false, keepMS, goneAt}, "runs late": {true, keepMS, 0}, "kept for good": {false, 0, 0}} {
+		x := &task.Task{Tenant: "a", ID: "i", State: task.Queued, Lane: "l", AtLane: "l", AmountMS: 1, DeadlineMS: laterMS, RunLate: c.late,
+			Payload: strings.Repeat("p", taskop.InlineMax+1)}
+		tx := taskop.Accept(x, taskop.LedgerUse{AmountMS: 1}, c.keep)
+		payload := tx.Writes[2].Item
+		if payload.Int(op.TTL) != c.want || payload.Has(op.TTL) != (c.want != 0) || taskop.Body(payload) != x.Payload {
+			t.Errorf("%s: may go at %d, expected %d", name, payload.Int(op.TTL), c.want)
+		}
+		if tx.Writes[taskop.OnRow].Item.Has(op.TTL) {
+			t.Errorf("%s: a live row may go", name)
+		}
+	}
+}
+
+// TestThePayloadOfAnUndeliverableTaskStays with it in quarantine.
+func TestThePayloadOfAnUndeliverableTaskStays(t *testing.T) {
+	x := &task.Task{Tenant: "a", ID: "i", State: task.Queued, Lane: "l", AtLane: "l", AmountMS: 1, PayloadBeside: true}
+	tx := taskop.GiveUpDelivery(x, &task.Error{Code: "c"}, laterMS)
+	if len(tx.Writes) != 3 || tx.Writes[2].Key != taskop.PayloadKey("a", "i") {
+		t.Fatalf("%+v", tx)
+	}
+	if after := must(t, tx.Writes[2], op.Item{"v": op.S("body"), op.TTL: op.N(7)}); after.Has(op.TTL) || after.Str("v") != "body" {
+		t.Errorf("%v", after)
 	}
 }
 

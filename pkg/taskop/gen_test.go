@@ -38,6 +38,9 @@ func drawTask(t *rapid.T, state task.State) *task.Task {
 		Payload: text.Draw(t, "payload"), PayloadBeside: flag.Draw(t, "payload beside"), Result: text.Draw(t, "result"), ResultBeside: flag.Draw(t, "result beside"),
 		Progress: text.Draw(t, "progress"), Checkpoint: text.Draw(t, "checkpoint"),
 	}
+	if flag.Draw(t, "taken up again") {
+		x.AdmittedMS = 1 + count.Draw(t, "admitted")
+	}
 	if state == task.Running {
 		x.LeaseToken = names.Draw(t, "lease token")
 	}

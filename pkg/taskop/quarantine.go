@@ -118,10 +118,10 @@ func GiveUpDelivery(t *task.Task, e *task.Error, nowMS int64) op.Tx {
 	after.Error = e
 	changes := append([]op.Change{op.SetS(aState, string(tr.To)), op.SetS(aError, mustJSON(e)), op.SetN(aDead, t.Dead+1),
 		op.Remove(dueKey), op.Remove(dueSort)}, quarantined(&after, nowMS)...)
-	return op.Tx{Name: "undeliverable", Writes: []op.Write{
+	return op.Tx{Name: "undeliverable", Writes: append([]op.Write{
 		rowUpdate("undeliverable.row", t, op.Equals(aDead, t.Dead), changes...),
 		refund(moveLedger("undeliverable.ledger", t.Tenant, int64(tr.Work), int64(tr.Active), t.AmountMS), t.Lane, undeliveredRefund(t)),
-	}}
+	}, keeping("undeliverable", t)...)}
 }
 
 func undeliveredRefund(t *task.Task) int64 {

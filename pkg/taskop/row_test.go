@@ -52,7 +52,7 @@ func indexed(t fataler, x *task.Task, it op.Item) {
 		want = taskop.ParkedPartition(x.AtLane)
 	}
 	e, err := taskop.ParseReadySort(it.Str("rs"))
-	if it.Str("rk") != want || err != nil || e.Tag != x.Tag || e.SubmittedMS != x.SubmittedMS || e.AmountMS != x.AmountMS || x.Parked && e.Tenant != x.Tenant {
+	if it.Str("rk") != want || err != nil || e.Tag != x.Tag || e.SubmittedMS != x.Since() || e.AmountMS != x.AmountMS || x.Parked && e.Tenant != x.Tenant {
 		t.Fatalf("parked %v: stands in %q as %q: %+v, %v", x.Parked, it.Str("rk"), it.Str("rs"), e, err)
 	}
 }
@@ -157,7 +157,7 @@ func TestParkedRangeHoldsOneTenantsTasks(t *testing.T) {
 func TestLargePayloadsAndResultsStandBesideTheRow(t *testing.T) {
 	big := `"` + strings.Repeat("x", taskop.InlineMax) + `"`
 	x := &task.Task{Tenant: "a", ID: "i", State: task.Queued, AtLane: "l", Payload: big, AmountMS: 1}
-	tx := taskop.Accept(x, taskop.LedgerUse{AmountMS: 1})
+	tx := taskop.Accept(x, taskop.LedgerUse{AmountMS: 1}, 0)
 	row := decode(t, x, tx.Writes[taskop.OnRow].Item)
 	if len(tx.Writes) != 3 || row.Payload != "" || !row.PayloadBeside || taskop.Body(tx.Writes[2].Item) != big || tx.Writes[2].Key != taskop.PayloadKey("a", "i") {
 		t.Fatalf("%+v", tx)

@@ -12,15 +12,16 @@ const (
 	OnLedger = 1
 )
 
-// Accept puts a new task's row and takes its reservation.
-func Accept(t *task.Task, use LedgerUse) op.Tx {
+// Accept puts a new task's row and takes its reservation. keepMS is how long what is over is kept at
+// least, 0: for good; a payload beside the row is told with it when it may go.
+func Accept(t *task.Task, use LedgerUse, keepMS int64) op.Tx {
 	writes := []op.Write{
 		{Name: "accept.row", Key: RowKey(t.Tenant, t.ID), Action: op.Put, Cond: op.ItemMissing, Item: nil},
 		acceptLedger("accept.ledger", t.Tenant, use),
 	}
 	row := *t
 	if len(t.Payload) > InlineMax {
-		writes = append(writes, op.Write{Name: "accept.payload", Key: PayloadKey(t.Tenant, t.ID), Action: op.Put, Item: op.Item{aBody: op.S(t.Payload)}})
+		writes = append(writes, op.Write{Name: "accept.payload", Key: PayloadKey(t.Tenant, t.ID), Action: op.Put, Item: payloadItem(t, keepMS)})
 		row.Payload, row.PayloadBeside = "", true
 	}
 	writes[OnRow].Item = EncodeRow(&row)
@@ -266,6 +267,7 @@ func Finish(t *task.Task, e End) op.Tx {
 			beside = append(beside, payload...)
 		} else {
 			changes = append(changes, quarantined(&after, after.QuarantinedMS)...)
+			beside = append(beside, keeping(name, t)...)
 		}
 	}
 	return op.Tx{Name: name, Writes: append([]op.Write{

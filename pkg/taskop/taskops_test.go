@@ -325,7 +325,7 @@ func TestAcceptTakesOnlyWhatTheLedgerAllows(t *testing.T) {
 	use := func(change func(*taskop.LedgerUse)) op.Tx {
 		u := taskop.LedgerUse{AmountMS: 10, MaxActive: 3, WorkMaxMS: 90, EnteredMaxMS: 1000}
 		change(&u)
-		return taskop.Accept(x, u)
+		return taskop.Accept(x, u, 0)
 	}
 	plain := use(func(*taskop.LedgerUse) {})
 	idle := use(func(u *taskop.LedgerUse) {
