@@ -29,23 +29,35 @@ type Entry struct {
 // Book is the estimates and lanes in force.
 type Book struct {
 	entries []Entry
-	ladders map[Kind][]policy.Rung
+	index   map[Kind]int // of entries
 	now     map[Kind]*estimate.Estimate
 	places  map[Kind]placement.State // those that are not zero
 }
 
 // FromConfig is the book of priors.
 func FromConfig(cfg *policy.Config) *Book {
-	b := &Book{ladders: map[Kind][]policy.Rung{}, now: map[Kind]*estimate.Estimate{}, places: map[Kind]placement.State{}}
+	b := newBook()
 	for _, name := range cfg.ClassNames() {
 		for _, bucket := range cfg.Buckets(name) {
 			b.add(Kind{name, bucket.Name}, cfg.Ladder(name, bucket.Name), bucket.Prior, bucket.Cap)
 		}
 	}
+	return b.inOrder()
+}
+
+func newBook() *Book {
+	return &Book{index: map[Kind]int{}, now: map[Kind]*estimate.Estimate{}, places: map[Kind]placement.State{}}
+}
+
+// inOrder sorts what was added, after which it can be found.
+func (b *Book) inOrder() *Book {
 	sort.Slice(b.entries, func(i, j int) bool {
 		a, c := b.entries[i].Kind, b.entries[j].Kind
 		return a.Class < c.Class || a.Class == c.Class && a.Bucket < c.Bucket
 	})
+	for i := range b.entries {
+		b.index[b.entries[i].Kind] = i
+	}
 	return b
 }
 
@@ -53,7 +65,7 @@ func (b *Book) add(k Kind, ladder []policy.Rung, p policy.Prior, limit policy.Du
 	prior := estimate.Prior{P50MS: p.P50.MS(), P95MS: p.P95.MS()}
 	e := estimate.FromPrior(prior, limit.MS())
 	b.entries = append(b.entries, Entry{Kind: k, Ladder: ladder, Prior: prior, CapMS: limit.MS()})
-	b.now[k], b.ladders[k] = &e, ladder
+	b.now[k] = &e
 }
 
 // Entries are all kinds, in order of their names.
@@ -71,47 +83,45 @@ func (b *Book) Place(k Kind) placement.State { return b.places[k] }
 // policy.Config.LaneFor.
 func (b *Book) Lane(class, bucket string) string {
 	k := Kind{class, bucket}
-	ladder := b.ladders[k]
-	if len(ladder) == 0 {
+	e := b.entry(k)
+	if e == nil {
 		return ""
 	}
-	return placement.LaneOf(ladder, b.places[k])
+	return placement.LaneOf(e.Ladder, b.places[k])
+}
+
+// entry is what the configuration says of a kind, nil when it does not have it.
+func (b *Book) entry(k Kind) *Entry {
+	i, known := b.index[k]
+	if !known {
+		return nil
+	}
+	return &b.entries[i]
 }
 
 // With returns a book with some estimates and places replaced; kinds that the
 // configuration does not have are left out, and places that it does not allow.
 func (b *Book) With(updates map[Kind]estimate.Estimate, places map[Kind]placement.State) *Book {
-	out := &Book{entries: b.entries, ladders: b.ladders, now: maps.Clone(b.now), places: maps.Clone(b.places)}
+	out := &Book{entries: b.entries, index: b.index, now: maps.Clone(b.now), places: maps.Clone(b.places)}
 	for k, e := range updates {
-		if _, known := b.now[k]; known {
+		if entry := b.entry(k); entry != nil {
 			if !e.Known() { // what is not known must not be had for nothing
-				e = estimate.Worst(b.capMS(k))
+				e = estimate.Worst(entry.CapMS)
 			}
 			out.now[k] = &e
 		}
 	}
 	for k, s := range places {
-		ladder := b.ladders[k]
-		if len(ladder) > 0 {
-			s = placement.Settle(ladder, s)
+		if entry := b.entry(k); entry != nil {
+			s = placement.Settle(entry.Ladder, s)
+			if s != (placement.State{}) {
+				out.places[k] = s
+				continue
+			}
 		}
-		if len(ladder) == 0 || s == (placement.State{}) {
-			delete(out.places, k)
-		} else {
-			out.places[k] = s
-		}
+		delete(out.places, k)
 	}
 	return out
-}
-
-// capMS is the most that an attempt of a known kind may take.
-func (b *Book) capMS(k Kind) int64 {
-	for i := range b.entries {
-		if b.entries[i].Kind == k {
-			return b.entries[i].CapMS
-		}
-	}
-	return 0
 }
 
 // partKinds is how many kinds one published part holds, give or take what the hash makes of it: below 500 bytes each with the

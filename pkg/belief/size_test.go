@@ -17,7 +17,7 @@ func TestEveryPartFitsAnItem(t *testing.T) {
 	lane := func(c string) string { return strings.Repeat(c, 32) }
 	ladder := []policy.Rung{{Lane: lane("a"), CeilingMS: 1000}, {Lane: lane("b")}}
 	for _, kinds := range []int{1, 500, 799, 800, 999, 1000, 1599, 1999, 2500, 5000} {
-		b := &Book{ladders: map[Kind][]policy.Rung{}, now: map[Kind]*estimate.Estimate{}, places: map[Kind]placement.State{}}
+		b := newBook()
 		estimates, places := map[Kind]estimate.Estimate{}, map[Kind]placement.State{}
 		for i := range kinds {
 			k := Kind{fmt.Sprintf("%064d", i), lane("k")}
@@ -27,7 +27,7 @@ func TestEveryPartFitsAnItem(t *testing.T) {
 			estimates[k] = e
 			places[k] = placement.State{Home: lane("a"), Lane: lane("b"), MovedMS: 1_800_000_000_000, Lean: placement.Down, SinceMS: 1_800_000_000_000, Blocked: true}
 		}
-		b = b.With(estimates, places)
+		b = b.inOrder().With(estimates, places)
 		for part := range b.Parts() {
 			if n := len(b.Encode(part)) + 1024; n > op.MaxItemBytes {
 				t.Errorf("%d kinds: part %d of %d takes %d bytes", kinds, part, b.Parts(), n)

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -77,10 +78,21 @@ func (l *Lane) ceilingMS() int64 {
 	return l.Ceiling.P95.MS()
 }
 
-// heavier compares lanes by what they are for: the ceiling; among equals the one that promises least comes first.
+// heavier compares lanes by what they are for: the ceiling, none being the highest; among equals the one that promises
+// least comes first.
 func heavier(a, b *Lane) int {
-	rank := func(l *Lane) int64 { return l.ceilingMS() - 1 }                                                                                                                                        // 0, none, comes last as an unsigned number
-	return cmp.Or(cmp.Compare(uint64(rank(a)), uint64(rank(b))), cmp.Compare(b.SLO.QueueWaitP95, a.SLO.QueueWaitP95), cmp.Compare(a.AttemptTimeout, b.AttemptTimeout), cmp.Compare(a.Name, b.Name)) //nolint:gosec // the wrap is meant
+	top := func(l *Lane) int64 {
+		if ms := l.ceilingMS(); ms > 0 {
+			return ms
+		}
+		return math.MaxInt64
+	}
+	return cmp.Or(
+		cmp.Compare(top(a), top(b)),
+		cmp.Compare(b.SLO.QueueWaitP95, a.SLO.QueueWaitP95),
+		cmp.Compare(a.AttemptTimeout, b.AttemptTimeout),
+		cmp.Compare(a.Name, b.Name),
+	)
 }
 
 // placesOf are the lanes that classes may name, the lightest first.
